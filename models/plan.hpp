@@ -1,0 +1,130 @@
+// Plan: one phase-labelled program for one rank, as plain data. The planner is its only writer; verify,
+// sim::simulate, replay::execute, the CPU reference and reports read it, and none knows another.
+//
+// Order of execution. An op may start when the op before it on the same stream and every op in its
+// `deps` have ended. `ops` is topologically ordered. The host thread is a stream too: what it issues
+// later depends on it explicitly.
+//
+// Memory. A buffer with `initial` exists before the first op. Otherwise its `allocate` op starts its
+// life and its `release` op ends it. A release may name `after`: the storage is handed back only once
+// that op has ended as well (torch's record_stream), while "allocated" already counts it as gone.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/ids.hpp"
+#include "models/policy.hpp"
+#include "models/units.hpp"
+
+namespace ebb {
+
+enum class Phase : std::uint8_t { init, load, first_step, forward, backward, finalize, step, gather, save, skip };
+inline constexpr int kPhaseCount = 10;
+std::string_view name_of(Phase phase);
+
+/// Where a buffer lives.
+enum class Memory : std::uint8_t { device, pinned, pageable };
+
+struct Buffer {
+  std::string name;
+  Memory memory = Memory::device;
+  Bytes bytes{0};
+  bool initial = false;  // exists before the plan starts and outlives it unless released
+};
+
+enum class StreamKind : std::uint8_t { host, compute, h2d, d2h, comm };
+std::string_view name_of(StreamKind kind);
+
+struct Stream {
+  std::string name;
+  StreamKind kind = StreamKind::compute;
+};
+
+enum class OpKind : std::uint8_t {
+  allocate,    // begins the life of `buffer`
+  release,     // ends it (see `after`)
+  copy_h2d,    // `bytes` in `calls` pieces, pinned host to device
+  copy_d2h,    // ... device to pinned host
+  kernel,      // memory-bound kernel `work` that moves `bytes` of device memory in `calls` launches
+  collective,  // `work` over `members` ranks; `bytes` is NCCL's total size S
+  compute,     // forward or backward stand-in of a given `duration`
+  host_work,   // CPU time: `work` says which cost, `calls` how often; `bytes` for host Adam
+  host_wait,   // the host blocks until its deps have ended
+};
+std::string_view name_of(OpKind kind);
+
+/// What a kernel, collective or host_work op does; selects the cluster's rate or cost.
+enum class Work : std::uint8_t {
+  none,
+  adam,          // fused Adam
+  adam_foreach,  // unfused Adam
+  cast,          // master weights to model parameters
+  grad_norm,
+  clip,
+  zero_grads,
+  all_gather,
+  reduce_scatter,
+  all_reduce,
+  chunk_overhead,  // host: calls.chunk
+  tensor_scan,     // host: calls.tensor_scan
+  launch,          // host: calls.launch
+  cpu_adam,        // host: Adam on the CPU over `bytes`
+};
+std::string_view name_of(Work work);
+
+/// Which states an op moves or updates; a bit set.
+enum StateBits : std::uint8_t { kExpAvg = 1, kExpAvgSq = 2, kMaster = 4, kGrads = 8, kParams = 16 };
+inline constexpr std::uint8_t kMoments = kExpAvg | kExpAvgSq;
+inline constexpr std::uint8_t kAllState = kMoments | kMaster;
+
+inline constexpr std::uint32_t kNoChunk = 0xffffffffU;
+
+/// Elements [begin, end) of the rank's owned elements, packed in optimizer order (see Plan::shards).
+struct ElementRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  Numel numel() const { return {end - begin}; }
+};
+
+struct Op {
+  OpKind kind = OpKind::compute;
+  Phase phase = Phase::forward;
+  Work work = Work::none;
+  std::uint8_t states = 0;  // StateBits
+  StreamId stream;
+  std::uint32_t chunk = kNoChunk;
+  std::uint32_t calls = 1;       // pieces of a copy, launches of a kernel, repetitions of host work
+  std::uint32_t members = 1;     // ranks of a collective
+  std::uint32_t deps_begin = 0;  // into Plan::deps
+  std::uint32_t deps_count = 0;
+  BufferId buffer;  // allocated, released, or the device buffer read and written
+  OpId after;       // release only: the storage comes back no earlier than this op's end
+  Bytes bytes{0};
+  ElementRange range;  // copies of state and Adam: which elements
+  Ticks duration{0};   // compute only
+};
+
+/// One shard of the rank in optimizer order; its elements follow those of the shard before it.
+struct PlanShard {
+  std::string name;
+  Numel numel{0};
+};
+
+struct Plan {
+  std::string job;
+  Candidate candidate;
+  std::int64_t rank = 0;
+  std::vector<PlanShard> shards;
+  std::vector<Stream> streams;
+  std::vector<Buffer> buffers;
+  std::vector<Op> ops;
+  std::vector<OpId> deps;  // all dependency lists, one after another
+
+  std::span<const OpId> deps_of(const Op& op) const { return {deps.data() + op.deps_begin, op.deps_count}; }
+};
+
+}  // namespace ebb

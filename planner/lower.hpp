@@ -1,0 +1,40 @@
+// Lowering: one rank's job under one candidate -> a Plan of its steady training step. One file per policy
+// (lower_*.cpp); what all share (zero_grad, forward, backward, finalize, clip, gather) is in step_frame.hpp.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/job.hpp"
+#include "models/plan.hpp"
+#include "planner/compute_model.hpp"
+#include "planner/footprint.hpp"
+#include "planner/layout.hpp"
+
+namespace ebb {
+
+/// Everything about one rank that no candidate changes. Built once, lowered many times.
+struct RankModel {
+  const Job* job = nullptr;            // outlives the model
+  const StageLayout* stage = nullptr;  // outlives the model
+  std::int64_t rank = 0;               // a global rank with these coordinates
+  std::vector<Shard> shards;           // optimizer order
+  Numel owned{0};
+  Footprint footprint;
+  ComputeTime compute;
+};
+RankModel rank_model(const Job& job, const StageLayout& stage, std::int64_t rank);
+
+/// The steady training step. Precondition: the candidate's parameters are valid for its policy (constraints.hpp).
+Plan lower(const RankModel& rank, const Candidate& candidate);
+
+/// Pinned and pageable host bytes the policy holds for the rank, as torch's pinned allocator rounds them (each
+/// tensor up to a power of two), or exact for Ebb's own runtime.
+struct HostBytes {
+  Bytes pinned{0};
+  Bytes pageable{0};
+};
+HostBytes host_bytes(const RankModel& rank, const Candidate& candidate);
+
+}  // namespace ebb
