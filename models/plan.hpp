@@ -99,6 +99,7 @@ struct Op {
   std::uint32_t chunk = kNoChunk;
   std::uint32_t calls = 1;       // pieces of a copy, launches of a kernel, repetitions of host work
   std::uint32_t members = 1;     // ranks of a collective
+  std::uint32_t domains = 1;     // NVLink domains these ranks are spread over
   std::uint32_t deps_begin = 0;  // into Plan::deps
   std::uint32_t deps_count = 0;
   BufferId buffer;  // allocated, released, or the device buffer read and written
