@@ -28,6 +28,7 @@ std::string_view name_of(Phase phase);
 
 /// Where a buffer lives.
 enum class Memory : std::uint8_t { device, pinned, pageable };
+std::string_view name_of(Memory memory);
 
 struct Buffer {
   std::string name;
