@@ -7,22 +7,23 @@
 
 #include "models/job.hpp"
 #include "models/timeline.hpp"
+#include "planner/flags.hpp"
 #include "planner/lower.hpp"
 
 namespace ebb {
-
-/// Which Megatron-LM the user runs; decides which flags exist.
-enum class Megatron : std::uint8_t { any, main, dev, pr6544 };
 
 /// One candidate evaluated on the worst rank of every distinct pipeline stage.
 struct Answer {
   Candidate candidate;
   std::vector<std::string> flags;  // argument tokens to paste
   std::string requires_megatron;   // "", "main", "dev", "pr6544" or "ebb" (Ebb's own runtime)
-  bool deployable = false;         // under the Megatron asked for
+  std::string objection;           // why Megatron would refuse it for this job; "" when it would not
+  bool deployable = false;         // under the Megatron asked for, and no objection
   bool fits_device = false;
   bool fits_host = false;
-  Bytes device_peak{0};           // allocated, max over ranks
+  std::vector<Term> device_terms;  // of the rank with the highest peak, between steps; without optimizer state
+  Bytes device_between_steps{0};   // allocated, max over ranks
+  Bytes device_peak{0};            // allocated, max over ranks
   Bytes device_reserved{0};       // upper bound of what the allocator holds
   Bytes host_pinned_per_rank{0};  // max over ranks
   Bytes host_pinned_per_host{0};
