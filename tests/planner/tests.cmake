@@ -1,3 +1,6 @@
 ebb_test(planner_tests LIBS ebb_planner SOURCES
+  planner/chunking_test.cpp
   planner/layout_test.cpp
+  planner/parameters_test.cpp
 )
+target_link_libraries(planner_tests PRIVATE nlohmann_json::nlohmann_json)
