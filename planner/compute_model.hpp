@@ -4,19 +4,18 @@
 
 #include "models/job.hpp"
 #include "models/units.hpp"
+#include "planner/flops.hpp"
 #include "planner/parameters.hpp"
 
 namespace ebb {
 
-/// FLOPs of forward + backward for one sequence of the whole model (Megatron's own formula, megatron.md section 6).
-Flops model_flops_per_sequence(const ModelSpec& model, std::int64_t sequence);
-
 struct ComputeTime {
   Seconds forward{0};
   Seconds backward{0};
-  bool measured = false;  // from compute.step_seconds, split 1:2 between forward and backward
+  bool measured = false;  // from compute.step_seconds, split 1:2 between forward and backward (1:3 with full recompute)
 };
 
+/// Precondition: a valid job. Source of InputErrors: model_chunks.
 ComputeTime compute_time(const Job& job, std::int64_t pipeline_rank);
 
 }  // namespace ebb
