@@ -1,8 +1,8 @@
 // What the search tries: every policy, and for each the chunk sizes that give a different packing.
 //
-// A packing changes only at the breakpoints of chunking.hpp, so one value of each interval [breakpoint, next) stands for
-// all of it. The roundest is taken, so that the flag reads 400000000 and not 398458880. The intervals of several ranks
-// are intersected: inside one, the packing of none of them changes.
+// A packing changes only at the breakpoints of chunking.hpp, so one value of each interval [breakpoint, next) stands
+// for all of it. The roundest is taken, so that the flag reads 400000000 and not 398458880. The intervals of several
+// ranks are intersected: inside one, the packing of none of them changes.
 #pragma once
 
 #include <cstdint>

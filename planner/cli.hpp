@@ -1,5 +1,5 @@
-// The commands of `ebb`. Each loads and checks the job, computes, writes its result to stdout and returns the exit code:
-// 0 answered, 1 answered in the negative. Bad input and a failing machine are exceptions (main.cpp: 2 and 3).
+// The commands of `ebb`. Each loads and checks the job, computes, writes its result to stdout and returns the exit
+// code: 0 answered, 1 answered in the negative. Bad input and a failing machine are exceptions (main.cpp: 2 and 3).
 #pragma once
 
 #include <string>

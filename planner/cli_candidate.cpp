@@ -1,11 +1,11 @@
 // Between what users write, what the search answers, and what reports print.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "models/quantity_text.hpp"
 #include "planner/cli.hpp"
 #include "planner/compute_model.hpp"
-
-#include <fmt/format.h>
 
 namespace ebb::cli {
 

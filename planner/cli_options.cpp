@@ -41,8 +41,8 @@ void add_simulate(CLI::App& app, SimulateOptions& o) {
   CLI::App* command = app.add_subcommand("simulate", "Memory and time of one policy, phase by phase");
   add_job(*command, o.job);
   add_chunking(*command, o.candidate);
-  add_text(*command, "--fraction", o.candidate.fraction, "part of the state that moves, 0 < F <= 1 (windowed, cpu-adam)",
-           "F");
+  add_text(*command, "--fraction", o.candidate.fraction,
+           "part of the state that moves, 0 < F <= 1 (windowed, cpu-adam)", "F");
   add_text(*command, "--slots", o.candidate.slots, "device slots, 2 or more (pipelined)", "D");
   add_json(*command, o.json);
   command->footer("Example: ebb simulate models/jobs/llama3-8b-hgx-h200.yaml --policy chunked --chunk-numel 1e9");
@@ -72,11 +72,12 @@ Command parse(std::span<const char* const> arguments) {
   CLI::App app("Ebb: plans and predicts optimizer-state offloading for Megatron-LM training jobs.", "ebb");
   app.set_version_flag("--version", "ebb " EBB_VERSION);
   app.require_subcommand(1);
-  app.footer("Examples:\n"
-             "  ebb plan models/jobs/llama3-8b-hgx-h200.yaml --budget 60GiB\n"
-             "  ebb simulate models/jobs/llama3-8b-hgx-h200.yaml --policy chunked --chunk-numel 1e9\n"
-             "  ebb layout models/jobs/llama3-8b-hgx-h200.yaml --rank 7\n"
-             "Exit codes: 0 answered, 1 nothing fits, 2 bad input, 3 the machine failed (files, memory).");
+  app.footer(
+      "Examples:\n"
+      "  ebb plan models/jobs/llama3-8b-hgx-h200.yaml --budget 60GiB\n"
+      "  ebb simulate models/jobs/llama3-8b-hgx-h200.yaml --policy chunked --chunk-numel 1e9\n"
+      "  ebb layout models/jobs/llama3-8b-hgx-h200.yaml --rank 7\n"
+      "Exit codes: 0 answered, 1 nothing fits, 2 bad input, 3 the machine failed (files, memory).");
   PlanOptions plan;
   SimulateOptions simulate;
   LayoutOptions layout;

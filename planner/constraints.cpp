@@ -48,16 +48,23 @@ void check_counts(const Job& job) {
   const Parallel& p = job.parallel;
   constexpr std::int64_t kMostRanks = 1 << 20;
   const MoeSpec moe = model.moe.value_or(MoeSpec{1, 1, 1});
-  for (const Count& count :
-       {Count{"model.layers", model.layers, 4096}, {"model.hidden", model.hidden, 1 << 20},
-        {"model.heads", model.heads, 1 << 16}, {"model.vocab", model.vocab, 1 << 28},
-        {"model.moe.experts", moe.experts, 1 << 16}, {"model.moe.ffn", moe.ffn, 1 << 24},
-        {"parallel.gpus", p.gpus, kMostRanks}, {"parallel.tensor", p.tensor, kMostRanks},
-        {"parallel.pipeline", p.pipeline, kMostRanks}, {"parallel.virtual_pipeline", p.virtual_pipeline, 4096},
-        {"parallel.context", p.context, kMostRanks}, {"parallel.expert", p.expert, kMostRanks},
-        {"parallel.expert_tensor", p.expert_tensor, kMostRanks},
-        {"parallel.optimizer_instances", p.optimizer_instances, kMostRanks}, {"batch.micro", job.batch.micro, 1 << 20},
-        {"batch.global", job.batch.global, 1 << 30}, {"batch.sequence", job.batch.sequence, 1 << 30}}) {
+  for (const Count& count : {Count{"model.layers", model.layers, 4096},
+                             {"model.hidden", model.hidden, 1 << 20},
+                             {"model.heads", model.heads, 1 << 16},
+                             {"model.vocab", model.vocab, 1 << 28},
+                             {"model.moe.experts", moe.experts, 1 << 16},
+                             {"model.moe.ffn", moe.ffn, 1 << 24},
+                             {"parallel.gpus", p.gpus, kMostRanks},
+                             {"parallel.tensor", p.tensor, kMostRanks},
+                             {"parallel.pipeline", p.pipeline, kMostRanks},
+                             {"parallel.virtual_pipeline", p.virtual_pipeline, 4096},
+                             {"parallel.context", p.context, kMostRanks},
+                             {"parallel.expert", p.expert, kMostRanks},
+                             {"parallel.expert_tensor", p.expert_tensor, kMostRanks},
+                             {"parallel.optimizer_instances", p.optimizer_instances, kMostRanks},
+                             {"batch.micro", job.batch.micro, 1 << 20},
+                             {"batch.global", job.batch.global, 1 << 30},
+                             {"batch.sequence", job.batch.sequence, 1 << 30}}) {
     if (count.value < 1) reject(job, count.key, fmt::format("{} is not positive", count.value), "use 1 or more");
     if (count.value > count.most)
       reject(job, count.key, fmt::format("{} is out of range", count.value), fmt::format("use at most {}", count.most));
@@ -91,9 +98,9 @@ void check_pipeline(const Job& job) {
   if (job.model.layers % stages == 0) return;
   const std::string what = fmt::format("{} layers do not divide over pipeline {} x virtual_pipeline {}",
                                        job.model.layers, p.pipeline, p.virtual_pipeline);
-  reject(job, "parallel.pipeline", what,
-         fmt::format("use a product of {}, or give parallel.pipeline_layout",
-                     nearest_divisors(job.model.layers, stages)));
+  reject(
+      job, "parallel.pipeline", what,
+      fmt::format("use a product of {}, or give parallel.pipeline_layout", nearest_divisors(job.model.layers, stages)));
 }
 
 void check_tensor(const Job& job) {

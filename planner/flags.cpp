@@ -87,7 +87,8 @@ std::string takers_of(Policy policy) {
   if (requirement.empty()) return "every Megatron-LM";
   if (requirement == "main") return "Megatron-LM main, dev and pull request 6544";
   if (requirement == "dev") return "Megatron-LM dev (since #6244); main and pull request 6544 do not have the flags";
-  if (requirement == "pr6544") return "Megatron-LM with pull request 6544 (open); main and dev do not take the flags so";
+  if (requirement == "pr6544")
+    return "Megatron-LM with pull request 6544 (open); main and dev do not take the flags so";
   return "Ebb's own runtime; no Megatron-LM has this schedule";
 }
 
@@ -105,10 +106,12 @@ bool megatron_keeps_masters(const Precision& precision) {
 
 std::string objection_to_reload(const Precision& precision, bool chunked) {
   if (!copied_as_is(precision.exp_avg) || !copied_as_is(precision.exp_avg_sq))
-    return "pull request 6544 takes fp32 or bf16 moments only: fp16 and fp8 moments are stored scaled, and a save reads "
+    return "pull request 6544 takes fp32 or bf16 moments only: fp16 and fp8 moments are stored scaled, and a save "
+           "reads "
            "the host bytes as they are";
   if (precision_aware(precision) && !megatron_keeps_masters(precision))
-    return "pull request 6544 refuses a precision-aware optimizer that keeps the master weights itself (always so without "
+    return "pull request 6544 refuses a precision-aware optimizer that keeps the master weights itself (always so "
+           "without "
            "an fp8 recipe tensorwise, blockwise or mxfp8)";
   if (chunked && precision.fp8 == Fp8Recipe::mxfp8 && precision.fp8_param_gather)
     return "chunked offload refuses the reuse of the gradient buffer that MXFP8 parameter gather needs";

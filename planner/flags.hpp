@@ -32,7 +32,8 @@ bool accepts(Megatron megatron, Policy policy);
 std::string takers_of(Policy policy);
 
 /// Why Megatron would refuse the policy for this job's precision; "" when it would not.
-/// Source: the argument checks of Megatron-LM pull request 6544 (c9eddcd3ae), dev (d48bd6be0a, #6244) and main (d98e8a64dd).
+/// Source: the argument checks of Megatron-LM pull request 6544 (c9eddcd3ae), dev (d48bd6be0a, #6244) and main
+/// (d98e8a64dd).
 std::string objection_to(const Job& job, const Candidate& candidate);
 
 }  // namespace ebb

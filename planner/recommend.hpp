@@ -1,9 +1,10 @@
-// The recommendation rule, on answers that are already there: which candidate of a policy stands for it, which policy is
-// recommended, and what to say about it. Not here: what is evaluated (search.hpp).
+// The recommendation rule, on answers that are already there: which candidate of a policy stands for it, which policy
+// is recommended, and what to say about it. Not here: what is evaluated (search.hpp).
 //
-// Rule: `resident` when it fits. Otherwise, of the deployable policies whose answer fits the device (as reserved bytes)
-// and the host (as pinned bytes), the fastest; steps within 0.1 % of the fastest count as equal, because no prediction is
-// closer than that, and among equals the lower reserved, then allocated, peak wins, then the shorter step.
+// Rule: `resident` when it fits. Otherwise the fastest of the deployable candidates that fit the device (as reserved
+// bytes) and the host (as pinned bytes). Steps are compared in thousandths of the resident step, rounded up, because no
+// prediction is closer than that; among equals the lower reserved, then allocated, peak wins, then the shorter step.
+// This is one total order, so the best of the policies' bests is the best of all.
 #pragma once
 
 #include <optional>
@@ -15,17 +16,16 @@
 
 namespace ebb {
 
-/// Steps this close to the fastest count as equal.
-inline constexpr double kEqualSteps = 1e-3;
+/// A slow-down in thousandths, rounded up.
+std::int64_t thousandths(double slowdown);
 
-/// Index of the answer that the rule prefers among the feasible ones, whatever its policy; nullopt: none is feasible.
-std::optional<std::size_t> fastest_feasible(std::span<const Answer> answers);
+/// Whether the rule prefers `a`, when both are eligible.
+bool faster(const Answer& a, const Answer& b);
+/// Whether `a` needs less device memory; among equals, whether the rule prefers it.
+bool smaller(const Answer& a, const Answer& b);
 
-/// Index of the answer nearest to fitting: least over the device budget, then least pinned. Precondition: not empty.
-std::size_t nearest_to_feasible(std::span<const Answer> answers, Bytes device_budget, Bytes host_budget);
-
-/// The whole rule over one answer (or more) of each policy; nullopt: nothing deployable is feasible. `fixed`: the policy
-/// that the job names, the only one to recommend.
+/// The whole rule over one answer (or more) of each policy; nullopt: nothing deployable is feasible. `fixed`: the
+/// policy that the job names, the only one to recommend.
 std::optional<std::size_t> recommend(std::span<const Answer> answers, std::optional<Policy> fixed);
 
 /// One sentence: why the recommended answer. Precondition: result.recommended.

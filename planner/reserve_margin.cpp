@@ -15,9 +15,13 @@ Bytes with_margin(Bytes bytes, std::int64_t percent) {
 constexpr std::int64_t kActivationPercent = 5;
 constexpr std::int64_t kStepPercent = 25;
 
-bool in_step_window(Phase phase) { return phase == Phase::finalize || phase == Phase::step || phase == Phase::gather; }
-
 }  // namespace
+
+bool in_step_window(const std::vector<PhaseSummary>& phases, std::size_t index) {
+  for (std::size_t i = 0; i <= index; ++i)
+    if (phases[i].phase == Phase::finalize || phases[i].phase == Phase::step) return true;
+  return false;
+}
 
 DeviceUse device_use(const Plan& plan, const StepSummary& summary) {
   std::vector<bool> released(plan.buffers.size(), false);
@@ -28,9 +32,12 @@ DeviceUse device_use(const Plan& plan, const StepSummary& summary) {
     const Buffer& buffer = plan.buffers[i];
     if (buffer.memory == Memory::device && buffer.initial) (released[i] ? use.leaving : use.always) += buffer.bytes;
   }
-  for (const PhaseSummary& phase : summary.phases) {
-    Bytes& peak = in_step_window(phase.phase) ? use.step : use.forward_backward;
-    peak = std::max(peak, phase.peak_held);
+  for (std::size_t i = 0; i < summary.phases.size(); ++i) {
+    const PhaseSummary& phase = summary.phases[i];
+    if (in_step_window(summary.phases, i))
+      use.step = std::max(use.step, phase.peak_held);
+    else
+      use.forward_backward = std::max(use.forward_backward, phase.peak_allocated);
   }
   return use;
 }
@@ -38,7 +45,8 @@ DeviceUse device_use(const Plan& plan, const StepSummary& summary) {
 Bytes reserved_bound(Policy policy, const DeviceUse& use) {
   const Bytes activations = with_margin(use.forward_backward, kActivationPercent);
   if (policy == Policy::windowed)
-    return activations + use.leaving + with_margin(std::max(use.step - use.always - use.leaving, Bytes{0}), kStepPercent);
+    return activations + use.leaving +
+           with_margin(std::max(use.step - use.always - use.leaving, Bytes{0}), kStepPercent);
   return std::max(activations, use.always + with_margin(use.step - use.always, kStepPercent));
 }
 

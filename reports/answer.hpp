@@ -1,5 +1,5 @@
-// What the `ebb` commands report, as plain data: the planner fills it in, the writers beside it turn it into JSON or into
-// text for a terminal. Fields are named like the keys of the JSON documents.
+// What the `ebb` commands report, as plain data: the planner fills it in, the writers beside it turn it into JSON or
+// into text for a terminal. Fields are named like the keys of the JSON documents.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The JSON documents of `ebb plan`, `ebb simulate` and `ebb layout`: one object, keys in a fixed order, sizes in bytes as
-// integers, times in seconds, a line feed at the end. Equal reports give equal bytes.
+// The JSON documents of `ebb plan`, `ebb simulate` and `ebb layout`: one object, keys in a fixed order, sizes in bytes
+// as integers, times in seconds, a line feed at the end. Equal reports give equal bytes.
 #pragma once
 
 #include <string>

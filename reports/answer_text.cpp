@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "models/quantity_text.hpp"
 #include "reports/table.hpp"
 
@@ -10,7 +12,8 @@ namespace ebb::reports {
 namespace {
 
 constexpr const char* kExcluded =
-    "Not in these figures: CUDA context and NCCL buffers, data loading, evaluation, and the peaks of start, first step, "
+    "Not in these figures: CUDA context and NCCL buffers, data loading, evaluation, and the peaks of start, first "
+    "step, "
     "checkpoint save and load.";
 
 bool is_ebbs_own(const Candidate& candidate) { return candidate.requirement == "ebb"; }
@@ -39,8 +42,28 @@ Table candidate_table() {
                 {"", Align::left}});
 }
 
-void add_row(Table& table, const Candidate& c, bool picked) {
-  const std::string note = picked ? "" : c.deployable && c.feasible ? "" : c.reason;
+/// Long notes go below the table, numbered; equal ones share a number.
+class Notes {
+ public:
+  std::string cell(const std::string& note) {
+    constexpr std::size_t kMostInCell = 48;
+    if (note.size() <= kMostInCell) return note;
+    const auto known = std::find(notes_.begin(), notes_.end(), note);
+    const auto number = known - notes_.begin() + 1;
+    if (known == notes_.end()) notes_.push_back(note);
+    return fmt::format("({})", number);
+  }
+  std::string lines() const {
+    std::string text;
+    for (std::size_t i = 0; i < notes_.size(); ++i) text += fmt::format("({}) {}\n", i + 1, notes_[i]);
+    return text;
+  }
+
+ private:
+  std::vector<std::string> notes_;
+};
+
+void add_row(Table& table, const Candidate& c, bool picked, const std::string& note) {
   table.add_row({picked ? "*" : " ", c.policy, parameters_of(c), format_bytes(c.device_peak),
                  format_bytes(c.device_reserved), format_bytes(c.host_pinned_per_rank),
                  format_bytes(c.host_pinned_per_host), format_seconds(c.optimizer), format_seconds(c.step),
@@ -51,14 +74,14 @@ void append_table(std::string& text, const Table& table, const Style& style) {
   bool title = true;
   for (const std::string& line : table.lines()) {
     const bool picked = line.rfind('*', 0) == 0;
-    text += (title ? style.dim(line) : picked ? style.bold(line) : line) + "\n";
+    text.append(title ? style.dim(line) : picked ? style.bold(line) : line).append("\n");
     title = false;
   }
 }
 
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  for (const std::string& word : words) text.append(text.empty() ? "" : " ").append(word);
   return text;
 }
 
@@ -70,45 +93,50 @@ std::string job_line(const Header& header) {
 
 std::string answer_lines(const PlanReport& report, const Style& style) {
   if (!report.recommended) {
-    std::string text = style.bold("nothing fits") + ": " + report.shortfall + "\n";
-    for (const std::string& cure : report.cures) text += "  would cure it: " + cure + "\n";
+    std::string text = fmt::format("{}: {}\n", style.bold("nothing fits"), report.shortfall);
+    for (const std::string& cure : report.cures) text += fmt::format("  would cure it: {}\n", cure);
     return text;
   }
   const Candidate& pick = report.candidates[*report.recommended];
   const std::string flags = pick.flags.empty() ? "no flag" : joined(pick.flags);
-  return style.green(flags) + "\n" + fmt::format("takes it: {}\nwhy: {}.\n", pick.takers, pick.reason);
+  return fmt::format("{}\ntakes it: {}\nwhy: {}.\n", style.green(flags), pick.takers, pick.reason);
 }
 
 }  // namespace
 
 std::string to_text(const PlanReport& report, const Style& style) {
-  std::string text = answer_lines(report, style) + "\n" + job_line(report.header) + "\n\n";
+  std::string text = fmt::format("{}\n{}\n\n", answer_lines(report, style), job_line(report.header));
   Table megatron = candidate_table();
   Table own = candidate_table();
+  Notes notes;
   bool any_own = false;
   for (std::size_t i = 0; i < report.candidates.size(); ++i) {
     const Candidate& candidate = report.candidates[i];
-    add_row(is_ebbs_own(candidate) ? own : megatron, candidate, report.recommended == i);
-    any_own = any_own || is_ebbs_own(candidate);
+    const bool own_runtime = is_ebbs_own(candidate);
+    const bool in_question = (candidate.deployable || own_runtime) && candidate.feasible;
+    add_row(own_runtime ? own : megatron, candidate, report.recommended == i,
+            in_question ? "" : notes.cell(candidate.reason));
+    any_own = any_own || own_runtime;
   }
   append_table(text, megatron, style);
   if (any_own) {
     text += "\nWith Ebb's own runtime this hardware could do:\n";
     append_table(text, own, style);
   }
-  text += "\n" + style.dim(kExcluded) + "\n";
-  if (!report.next_command.empty()) text += "Next: " + report.next_command + "\n";
+  if (!notes.lines().empty()) text += fmt::format("\n{}", notes.lines());
+  text += fmt::format("\n{}\n", style.dim(kExcluded));
+  if (!report.next_command.empty()) text += fmt::format("Next: {}\n", report.next_command);
   return text;
 }
 
 std::string to_text(const SimulateReport& report, const Style& style) {
   const Candidate& c = report.candidate;
-  std::string text = job_line(report.header) + "\n";
-  if (!c.flags.empty()) text += style.green(joined(c.flags)) + "\n";
+  std::string text = fmt::format("{}\n", job_line(report.header));
+  if (!c.flags.empty()) text += fmt::format("{}\n", style.green(joined(c.flags)));
   text += fmt::format("takes it: {}\n", c.takers);
   if (!c.reason.empty()) text += fmt::format("but: {}\n", c.reason);
   Table table = candidate_table();
-  add_row(table, c, true);
+  add_row(table, c, true, "");
   text += "\n";
   append_table(text, table, style);
 
@@ -124,7 +152,7 @@ std::string to_text(const SimulateReport& report, const Style& style) {
   terms.add_row({"in all", format_bytes(c.device_between_steps)});
   text += "\n";
   append_table(text, terms, style);
-  return text + "\n" + style.dim(kExcluded) + "\n";
+  return text + fmt::format("\n{}\n", style.dim(kExcluded));
 }
 
 std::string to_text(const LayoutReport& report, const Style& style) {

@@ -1,5 +1,6 @@
-// The same reports as text for a terminal. The first screen of a plan is the answer: flags to paste, who takes them, one
-// sentence of reason, the table, what Ebb's own schedules would reach, what the figures leave out, the next command.
+// The same reports as text for a terminal. The first screen of a plan is the answer: flags to paste, who takes them,
+// one sentence of reason, the table, what Ebb's own schedules would reach, what the figures leave out, the next
+// command.
 #pragma once
 
 #include <string>

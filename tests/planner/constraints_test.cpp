@@ -94,10 +94,9 @@ TEST_CASE("a pipeline layout replaces the even split") {
 TEST_CASE("sequence and context parallelism split the sequence evenly") {
   CHECK(holds(rejection_after([](Job& j) { j.parallel.sequence = true; }), "needs tensor > 1"));
   CHECK(holds(rejection_after([](Job& j) { j.parallel.context = 4, j.batch.sequence = 2044; }), "use 2040 or 2048"));
-  CHECK(holds(rejection_after([](Job& j) {
-                j.parallel.tensor = 8, j.parallel.sequence = true, j.batch.sequence = 2044;
-              }),
-              "not a multiple of tensor 8"));
+  CHECK(
+      holds(rejection_after([](Job& j) { j.parallel.tensor = 8, j.parallel.sequence = true, j.batch.sequence = 2044; }),
+            "not a multiple of tensor 8"));
   CHECK(holds(rejection_after([](Job& j) { j.model.positions = Positions::learned, j.model.max_positions = 1024; }),
               "use at most 1024"));
 }
@@ -188,7 +187,8 @@ TEST_CASE("a request out of range or unused by its policy is rejected at its opt
   request.chunk_numel = Numel{1};
   CHECK(request_rejection(request) == "");
   request.slots = 3;
-  CHECK(holds(request_rejection(request), "--slots: chunked does not use a number of slots; leave it out, or choose pip"));
+  CHECK(holds(request_rejection(request),
+              "--slots: chunked does not use a number of slots; leave it out, or choose pip"));
   request = {};
   request.policy = Policy::pipelined;
   request.slots = 1;
