@@ -14,6 +14,8 @@ template <class T>
 struct Sourced {
   T value{};
   std::string source;
+
+  bool operator==(const Sourced&) const = default;
 };
 
 struct Gpu {
@@ -27,6 +29,8 @@ struct Gpu {
   Sourced<FlopsPerSecond> matrix_fp8;
   /// Part of the achieved GEMM rate that a whole training step reaches (launch gaps, small GEMMs).
   Sourced<double> compute_efficiency;
+
+  bool operator==(const Gpu&) const = default;
 };
 
 /// One GPU's link to pinned host memory, and what the host sustains for all its GPUs together.
@@ -38,6 +42,8 @@ struct HostLink {
   Sourced<BytesPerSecond> host_one_way;  // all GPUs of a host, one direction, sum
   Sourced<BytesPerSecond> host_both;     // all GPUs of a host, both directions, sum
   Sourced<Seconds> latency;              // per copy, back to back on a stream
+
+  bool operator==(const HostLink&) const = default;
 };
 
 struct Host {
@@ -45,6 +51,8 @@ struct Host {
   std::int64_t sockets = 2;
   Sourced<BytesPerSecond> cpu_adam;     // host Adam over its 28 bytes an element, all GPUs of the host together
   Sourced<double> pin_seconds_per_gib;  // cudaHostAlloc
+
+  bool operator==(const Host&) const = default;
 };
 
 /// Host-side costs of one call; the CPU thread of a rank issues in program order.
@@ -54,6 +62,8 @@ struct Calls {
   Sourced<Seconds> synchronize;  // host waits for a stream: cost beyond the waiting itself
   Sourced<Seconds> chunk;        // fixed framework cost of one chunk (param-group surgery, optimizer.step)
   Sourced<Seconds> tensor_scan;  // framework cost per parameter and pass over the parameter list
+
+  bool operator==(const Calls&) const = default;
 };
 
 struct Interconnect {
@@ -62,6 +72,8 @@ struct Interconnect {
   Sourced<BytesPerSecond> network;  // per GPU, one direction, between hosts
   Sourced<Seconds> network_latency;
   std::int64_t nvlink_domain = 8;  // GPUs that reach each other over NVLink
+
+  bool operator==(const Interconnect&) const = default;
 };
 
 struct Cluster {
@@ -72,6 +84,8 @@ struct Cluster {
   Host host;
   Calls calls;
   Interconnect interconnect;
+
+  bool operator==(const Cluster&) const = default;
 };
 
 }  // namespace ebb

@@ -37,12 +37,15 @@ struct Parallel {
   std::int64_t dense_shards() const { return data() * context / optimizer_instances; }
   std::int64_t expert_data() const { return gpus / (expert_tensor * expert * pipeline); }
   std::int64_t expert_shards() const { return expert_data() / optimizer_instances; }
+  bool operator==(const Parallel&) const = default;
 };
 
 struct Batch {
   std::int64_t micro = 1;
   std::int64_t global = 1;
   std::int64_t sequence = 0;
+
+  bool operator==(const Batch&) const = default;
 };
 
 enum class Fp8Recipe : std::uint8_t { none, delayed, tensorwise, blockwise, mxfp8 };
@@ -59,6 +62,7 @@ struct Precision {
   /// Bytes of optimizer state per owned element (megatron.md 2.2).
   std::int64_t moment_bytes() const { return size_of(exp_avg) + size_of(exp_avg_sq); }
   std::int64_t state_bytes() const { return moment_bytes() + size_of(master); }
+  bool operator==(const Precision&) const = default;
 };
 
 enum class RecomputeGranularity : std::uint8_t { none, selective, full };
@@ -67,7 +71,9 @@ struct Recompute {
   RecomputeGranularity granularity = RecomputeGranularity::none;
   std::string method;                // full: "uniform" or "block"
   std::int64_t layers = 1;           // full: --recompute-num-layers
-  std::vector<std::string> modules;  // selective; empty: core_attn
+  std::vector<std::string> modules;  // selective; empty: core_attn (load_job fills it in)
+
+  bool operator==(const Recompute&) const = default;
 };
 
 /// What the user fixed about offloading; unset means "search".
@@ -77,11 +83,15 @@ struct Offload {
   std::optional<std::int64_t> chunk_size_mb;
   std::optional<double> fraction;
   std::optional<int> slots;
+
+  bool operator==(const Offload&) const = default;
 };
 
 struct Budget {
   std::optional<Bytes> device;  // default: device memory less the context
   std::optional<Bytes> host;    // pinned bytes of all ranks of one host; default: the host's memory
+
+  bool operator==(const Budget&) const = default;
 };
 
 enum class Attention : std::uint8_t { flash, local };  // local: Megatron's unfused attention, keeps scores
@@ -94,6 +104,8 @@ struct Compute {
   AdamKernel adam = AdamKernel::fused;
   /// Where a policy's runs used another Adam than `adam` (measured jobs).
   std::map<Policy, AdamKernel> adam_by_policy;
+
+  bool operator==(const Compute&) const = default;
 };
 
 struct Job {

@@ -20,6 +20,8 @@ struct MlaSpec {
   std::int64_t qk_head_dim = 128;      // without the rotary part
   std::int64_t qk_rope_head_dim = 64;  // the rotary part
   std::int64_t v_head_dim = 128;
+
+  bool operator==(const MlaSpec&) const = default;
 };
 
 /// Mixture of experts. A layer i is MoE when layer_is_moe[i]; the YAML gives `first_dense_layers` and `layer_freq`.
@@ -32,12 +34,19 @@ struct MoeSpec {
   std::int64_t latent = 0;      // latent size of routed experts; 0: they work on hidden
   std::int64_t first_dense_layers = 0;
   std::int64_t layer_freq = 1;  // after the first dense layers, every layer_freq-th layer is MoE
+
+  bool operator==(const MoeSpec&) const = default;
 };
 
 /// Multi-token prediction: `layers` extra transformer layers, each with enorm, hnorm, eh_proj and a final norm.
 struct MtpSpec {
   std::int64_t layers = 0;
+
+  bool operator==(const MtpSpec&) const = default;
 };
+
+/// No model file may ask for more parameters: sums of elements and bytes stay far inside int64.
+inline constexpr std::int64_t kMostParameters = 1'000'000'000'000'000;
 
 struct ModelSpec {
   std::string name;
@@ -62,13 +71,16 @@ struct ModelSpec {
   std::optional<MlaSpec> mla;
   std::optional<MoeSpec> moe;
   std::optional<MtpSpec> mtp;
-  std::optional<std::int64_t> published_parameters;  // the publisher's exact total, unpadded, when known
-  std::string source;                                // where the figures come from
+  /// The publisher's total without vocabulary padding and without MTP layers, when known.
+  std::optional<std::int64_t> published_parameters;
+  std::int64_t published_rounding = 0;  // published_parameters is only known to within +- this; 0: exact
+  std::string source;                   // where the figures come from
 
   bool layer_is_moe(std::int64_t layer) const {
     return moe && layer >= moe->first_dense_layers && (layer - moe->first_dense_layers) % moe->layer_freq == 0;
   }
   std::int64_t mtp_layers() const { return mtp ? mtp->layers : 0; }
+  bool operator==(const ModelSpec&) const = default;
 };
 
 }  // namespace ebb

@@ -28,6 +28,7 @@ std::string_view name_of(Phase phase);
 
 /// Where a buffer lives.
 enum class Memory : std::uint8_t { device, pinned, pageable };
+std::string_view name_of(Memory memory);
 
 struct Buffer {
   std::string name;
@@ -102,11 +103,11 @@ struct Op {
   std::uint32_t domains = 1;     // NVLink domains these ranks are spread over
   std::uint32_t deps_begin = 0;  // into Plan::deps
   std::uint32_t deps_count = 0;
-  BufferId buffer;  // allocated, released, or the device buffer read and written
-  OpId after;       // release only: the storage comes back no earlier than this op's end
+  BufferId buffer{};  // allocated, released, or the device buffer read and written
+  OpId after{};       // release only: the storage comes back no earlier than this op's end
   Bytes bytes{0};
-  ElementRange range;  // copies of state and Adam: which elements
-  Ticks duration{0};   // compute only
+  ElementRange range{};  // copies of state and Adam: which elements
+  Ticks duration{0};     // compute only
 };
 
 /// One shard of the rank in optimizer order; its elements follow those of the shard before it.

@@ -37,6 +37,25 @@ struct StepSummary {
 };
 
 /// Pure function of both. Precondition: timeline.end.size() == plan.ops.size(). O(ops log ops).
+///
+/// Events at one tick count in program order (by op id): a release before an allocation of a later op makes room for
+/// it, an allocation before a release of a later op does not. The same order separates phases: what happens at the tick
+/// where a phase ends belongs to it up to its last op. A phase that ends before the one that appeared earlier has no
+/// duration of its own, and its peaks are what is alive at that point.
 StepSummary summarize(const Plan& plan, const Timeline& timeline);
+
+/// A change of live memory: `op` allocates or releases at `tick`, or its storage is handed back then.
+struct MemoryEvent {
+  enum class What : std::uint8_t { allocate, release, hand_back, release_and_hand_back };
+
+  Ticks tick;
+  std::uint32_t op = 0;
+  What what = What::allocate;
+
+  constexpr auto operator<=>(const MemoryEvent&) const = default;
+};
+
+/// The same into `out`, reusing its storage and that of `scratch`: for callers with thousands of plans.
+void summarize(const Plan& plan, const Timeline& timeline, std::vector<MemoryEvent>& scratch, StepSummary& out);
 
 }  // namespace ebb

@@ -28,6 +28,8 @@ RankModel rank_model(const Job& job, const StageLayout& stage, std::int64_t rank
 
 /// The steady training step. Precondition: the candidate's parameters are valid for its policy (constraints.hpp).
 Plan lower(const RankModel& rank, const Candidate& candidate);
+/// The same into `plan`, whose memory is reused: for searches that lower thousands of candidates.
+void lower_into(const RankModel& rank, const Candidate& candidate, Plan& plan);
 
 /// Pinned and pageable host bytes the policy holds for the rank, as torch's pinned allocator rounds them (each
 /// tensor up to a power of two), or exact for Ebb's own runtime.

@@ -30,7 +30,8 @@ Bytes extras(const RecordedCase& recorded, const StageLayout& stage) {
 }
 
 Bytes state_bytes(const RecordedCase& recorded, const StageLayout& stage) {
-  const Numel owned = ebb::owned(rank_shards(stage, recorded.job.parallel.dense_shards() - 1, 0));
+  const Numel owned = ebb::owned(
+      rank_shards(stage, recorded.job.parallel.dense_shards() - 1, recorded.job.parallel.expert_shards() - 1));
   return bytes_of(owned, 12);
 }
 
@@ -85,6 +86,16 @@ TEST_CASE("recorded dense cases: highest allocation within 2.5 percent each, 0.7
   }
   std::nth_element(errors.begin(), errors.begin() + errors.size() / 2, errors.end());
   CHECK(errors[errors.size() / 2] < 0.007);
+}
+
+TEST_CASE("recorded MoE cases: the balanced peak is under the recorded one, by 10 percent at most") {
+  // Routers do not balance: the busiest step of the busiest rank holds more tokens than the even share assumed here.
+  for (const RecordedCase& recorded : recorded_moe_cases()) {
+    const double error = peak_error(recorded);
+    INFO(recorded.id << ": " << 100 * error << " %");
+    CHECK(error < 0);
+    CHECK(error > -0.10);
+  }
 }
 
 TEST_CASE("one layer of the 7 B model, by hand: tensor parallelism divides what it splits and nothing else") {

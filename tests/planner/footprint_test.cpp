@@ -31,7 +31,7 @@ StageLayout one_buffer(Numel numel) {
 /// Allocated between steps on the last data-parallel rank of the last stage, state included (12 bytes an element).
 Bytes between_steps(const Job& job) {
   const StageLayout stage = stage_layout(job, job.parallel.pipeline - 1);
-  const Numel owned = ebb::owned(rank_shards(stage, job.parallel.dense_shards() - 1, 0));
+  const Numel owned = ebb::owned(rank_shards(stage, job.parallel.dense_shards() - 1, job.parallel.expert_shards() - 1));
   return footprint_of(job, stage, owned).resident_total() + bytes_of(owned, job.precision.state_bytes());
 }
 

@@ -188,4 +188,45 @@ inline std::vector<RecordedCase> recorded_dense_cases() {
   return cases;
 }
 
+/// Mixtral on H100. The number of GPUs is not published: 128 is the power of two that fits the recorded bytes.
+inline Job mixtral(std::int64_t layers, std::int64_t hidden, std::int64_t ffn, std::int64_t vocab) {
+  Job job = gpt_15b();
+  job.model.layers = layers;
+  job.model.hidden = hidden;
+  job.model.heads = hidden / 128;
+  job.model.ffn = ffn;
+  job.model.vocab = vocab;
+  job.model.gated = true;
+  job.model.norm = Norm::rmsnorm;
+  job.model.moe = MoeSpec{.experts = 8, .top_k = 2, .ffn = ffn};
+  job.parallel.tensor = job.parallel.expert_tensor = 2;
+  job.batch.micro = 1;
+  return job;
+}
+
+inline std::vector<RecordedCase> recorded_moe_cases() {
+  std::vector<RecordedCase> cases;
+  Job small = mixtral(32, 4096, 14336, 256000);  // the recorded bytes fit a SentencePiece vocabulary of 256,000
+  small.parallel.pipeline = 4;
+  small.parallel.expert = 4;
+  small.batch.global = 1024;
+  cases.push_back({.id = "mixtral_8x7b_alltoall_tp2pp4ep4_release_sm",
+                   .job = small,
+                   .dropout = false,
+                   .allocated = {17'703'632'896},
+                   .max_allocated = {27'638'417'408},
+                   .iteration_s = 9.17465});
+  Job large = mixtral(56, 6144, 16384, 32000);
+  large.parallel.pipeline = 8;
+  large.parallel.expert = 8;
+  large.batch.global = 256;
+  cases.push_back({.id = "mixtral_8x22b_tp2pp8ep8vpp1_release",
+                   .job = large,
+                   .dropout = false,
+                   .allocated = {23'002'929'152},
+                   .max_allocated = {28'533'706'752},
+                   .iteration_s = 6.98051});
+  return cases;
+}
+
 }  // namespace ebb::tests

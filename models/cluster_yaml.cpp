@@ -1,0 +1,201 @@
+#include "models/cluster_yaml.hpp"
+
+#include <fmt/format.h>
+
+#include <type_traits>
+
+#include "models/quantity_text.hpp"
+#include "models/text_file.hpp"
+#include "models/yaml_fields.hpp"
+
+namespace ebb {
+
+namespace {
+
+// One list of figures for each block, walked by the reader and the writer alike. `field` takes (key, figure).
+
+template <class Gpu, class Field>
+void for_each(Gpu& gpu, const Field& field) requires std::is_same_v<std::remove_const_t<Gpu>, ebb::Gpu> {
+  field("memory", gpu.memory);
+  field("context", gpu.context);
+  field("hbm", gpu.hbm);
+  field("adam", gpu.adam);
+  field("adam_foreach", gpu.adam_foreach);
+  field("matrix_bf16", gpu.matrix_bf16);
+  field("matrix_fp8", gpu.matrix_fp8);
+  field("compute_efficiency", gpu.compute_efficiency);
+}
+
+template <class Link, class Field>
+void for_each(Link& link, const Field& field) requires std::is_same_v<std::remove_const_t<Link>, HostLink> {
+  field("h2d", link.h2d);
+  field("d2h", link.d2h);
+  field("both", link.both);
+  field("d2h_weight", link.d2h_weight);
+  field("host_one_way", link.host_one_way);
+  field("host_both", link.host_both);
+  field("latency", link.latency);
+}
+
+template <class Host, class Field>
+void for_each(Host& host, const Field& field) requires std::is_same_v<std::remove_const_t<Host>, ebb::Host> {
+  field("memory", host.memory);
+  field("cpu_adam", host.cpu_adam);
+  field("pin_seconds_per_gib", host.pin_seconds_per_gib);
+}
+
+template <class Calls, class Field>
+void for_each(Calls& calls, const Field& field) requires std::is_same_v<std::remove_const_t<Calls>, ebb::Calls> {
+  field("launch", calls.launch);
+  field("copy", calls.copy);
+  field("synchronize", calls.synchronize);
+  field("chunk", calls.chunk);
+  field("tensor_scan", calls.tensor_scan);
+}
+
+template <class Net, class Field>
+void for_each(Net& net, const Field& field) requires std::is_same_v<std::remove_const_t<Net>, Interconnect> {
+  field("nvlink", net.nvlink);
+  field("nvlink_latency", net.nvlink_latency);
+  field("network", net.network);
+  field("network_latency", net.network_latency);
+}
+
+void parse_value(const std::string& text, const Place& place, Bytes& out) { out = parse_bytes(text, place); }
+void parse_value(const std::string& text, const Place& place, BytesPerSecond& out) {
+  out = parse_bandwidth(text, place);
+}
+void parse_value(const std::string& text, const Place& place, FlopsPerSecond& out) {
+  out = parse_flop_rate(text, place);
+}
+void parse_value(const std::string& text, const Place& place, Seconds& out) { out = parse_seconds(text, place); }
+void parse_value(const std::string& text, const Place& place, double& out) { out = parse_ratio(text, place); }
+
+template <class T>
+double magnitude(const T& quantity) {
+  if constexpr (std::is_same_v<T, double>)
+    return quantity;
+  else
+    return static_cast<double>(quantity.value);
+}
+
+void check_source(const YamlFields& figure, const std::string& source) {
+  for (const std::string_view kind : {"measured", "datasheet", "report"})
+    if (source.starts_with(kind) && source.size() > kind.size() + 3 &&
+        (source[kind.size()] == ':' || source[kind.size()] == ' '))
+      return;
+  throw InputError(figure.place_of("source"),
+                   fmt::format("\"{}\" is {}", figure.full_name("source"), figure.require("source").description()),
+                   "begin it with measured, datasheet or report, and say which: \"measured: one H200, driver 580\"");
+}
+
+/// One figure. All are needed: a made-up default would hide where an answer comes from.
+template <class T>
+void read_figure(const YamlFields& block, std::string_view key, Sourced<T>& out) {
+  block.require(key);
+  const auto figure = block.nested(key, {"value", "source"});
+  const YamlNode& value = figure->require("value");
+  figure->require("source");
+  parse_value(figure->scalar("value", value), value.place, out.value);
+  figure->text("source", out.source);
+  check_source(*figure, out.source);
+  // Only latencies and call costs may be nothing; a rate or a size of zero would stop the simulated clock.
+  if (magnitude(out.value) == 0 && !std::is_same_v<T, Seconds>)
+    throw InputError(value.place, fmt::format("\"{}\" is zero", block.full_name(key)), "use a positive value");
+}
+
+template <class Block>
+YamlFields read_block(const YamlFields& cluster, std::string_view key, Block& out,
+                      std::vector<std::string_view> plain_keys) {
+  cluster.require(key);
+  std::vector<std::string_view> keys = std::move(plain_keys);
+  for_each(out, [&](std::string_view figure, auto&) { keys.push_back(figure); });
+  YamlFields fields = *cluster.nested(key, std::move(keys));
+  for_each(out, [&](std::string_view figure, auto& value) { read_figure(fields, figure, value); });
+  return fields;
+}
+
+void check(const YamlFields& gpu, const YamlFields& link, const Cluster& cluster) {
+  const auto value_place = [](const YamlFields& block, std::string_view key) {
+    return block.nested(key, {"value", "source"})->place_of("value");
+  };
+  if (cluster.gpu.context.value >= cluster.gpu.memory.value)
+    throw InputError(value_place(gpu, "context"), "the context fills the whole memory", "use less than gpu.memory");
+  if (cluster.gpu.compute_efficiency.value > 1)
+    throw InputError(value_place(gpu, "compute_efficiency"), "an efficiency above 1", "use a value from 0 to 1");
+  if (cluster.host_link.both.value > cluster.host_link.h2d.value + cluster.host_link.d2h.value)
+    throw InputError(value_place(link, "both"), "both directions together are faster than each alone",
+                     "use at most h2d + d2h");
+}
+
+}  // namespace
+
+Cluster read_cluster(const YamlNode& node, const std::string& name, const std::string& path) {
+  const YamlFields fields(node, path, {"name", "gpus_per_host", "gpu", "host_link", "host", "calls", "interconnect"});
+  Cluster cluster;
+  cluster.name = name;
+  fields.text("name", cluster.name);
+  fields.require("gpus_per_host");
+  fields.count("gpus_per_host", cluster.gpus_per_host, 1, 1024);
+  const YamlFields gpu = read_block(fields, "gpu", cluster.gpu, {"name"});
+  gpu.require("name");
+  gpu.text("name", cluster.gpu.name);
+  const YamlFields link = read_block(fields, "host_link", cluster.host_link, {});
+  const YamlFields host = read_block(fields, "host", cluster.host, {"sockets"});
+  host.count("sockets", cluster.host.sockets, 1, 64);
+  read_block(fields, "calls", cluster.calls, {});
+  const YamlFields net = read_block(fields, "interconnect", cluster.interconnect, {"nvlink_domain"});
+  net.require("nvlink_domain");
+  net.count("nvlink_domain", cluster.interconnect.nvlink_domain, 1, 100'000);
+  check(gpu, link, cluster);
+  return cluster;
+}
+
+Cluster load_cluster(const std::filesystem::path& file) {
+  const std::string text = read_text_file(file, kMostYamlBytes);
+  return read_cluster(parse_yaml(text, file.string()), file.stem().string());
+}
+
+namespace {
+
+template <class Block>
+void write_figures(const Block& block, YamlWriter& writer) {
+  for_each(block, [&](std::string_view key, const auto& figure) {
+    writer.open(key);
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(figure.value)>, double>)
+      writer.field("value", figure.value);
+    else
+      writer.field("value", exact_text(figure.value));
+    writer.field("source", figure.source);
+    writer.close();
+  });
+  writer.close();
+}
+
+}  // namespace
+
+void write_cluster(const Cluster& cluster, YamlWriter& writer) {
+  writer.field("name", cluster.name);
+  writer.field("gpus_per_host", cluster.gpus_per_host);
+  writer.open("gpu");
+  writer.field("name", cluster.gpu.name);
+  write_figures(cluster.gpu, writer);
+  writer.open("host_link");
+  write_figures(cluster.host_link, writer);
+  writer.open("host");
+  writer.field("sockets", cluster.host.sockets);
+  write_figures(cluster.host, writer);
+  writer.open("calls");
+  write_figures(cluster.calls, writer);
+  writer.open("interconnect");
+  writer.field("nvlink_domain", cluster.interconnect.nvlink_domain);
+  write_figures(cluster.interconnect, writer);
+}
+
+std::string write_cluster(const Cluster& cluster) {
+  YamlWriter writer;
+  write_cluster(cluster, writer);
+  return writer.text();
+}
+
+}  // namespace ebb

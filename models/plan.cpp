@@ -1,0 +1,117 @@
+#include "models/plan.hpp"
+
+namespace ebb {
+
+std::string_view name_of(Phase phase) {
+  switch (phase) {
+    case Phase::init:
+      return "init";
+    case Phase::load:
+      return "load";
+    case Phase::first_step:
+      return "first-step";
+    case Phase::forward:
+      return "forward";
+    case Phase::backward:
+      return "backward";
+    case Phase::finalize:
+      return "finalize";
+    case Phase::step:
+      return "step";
+    case Phase::gather:
+      return "gather";
+    case Phase::save:
+      return "save";
+    case Phase::skip:
+      return "skip";
+  }
+  return "";
+}
+
+std::string_view name_of(Memory memory) {
+  switch (memory) {
+    case Memory::device:
+      return "device";
+    case Memory::pinned:
+      return "pinned";
+    case Memory::pageable:
+      return "pageable";
+  }
+  return "";
+}
+
+std::string_view name_of(StreamKind kind) {
+  switch (kind) {
+    case StreamKind::host:
+      return "host";
+    case StreamKind::compute:
+      return "compute";
+    case StreamKind::h2d:
+      return "h2d";
+    case StreamKind::d2h:
+      return "d2h";
+    case StreamKind::comm:
+      return "comm";
+  }
+  return "";
+}
+
+std::string_view name_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::allocate:
+      return "allocate";
+    case OpKind::release:
+      return "release";
+    case OpKind::copy_h2d:
+      return "copy-h2d";
+    case OpKind::copy_d2h:
+      return "copy-d2h";
+    case OpKind::kernel:
+      return "kernel";
+    case OpKind::collective:
+      return "collective";
+    case OpKind::compute:
+      return "compute";
+    case OpKind::host_work:
+      return "host-work";
+    case OpKind::host_wait:
+      return "host-wait";
+  }
+  return "";
+}
+
+std::string_view name_of(Work work) {
+  switch (work) {
+    case Work::none:
+      return "none";
+    case Work::adam:
+      return "adam";
+    case Work::adam_foreach:
+      return "adam-foreach";
+    case Work::cast:
+      return "cast";
+    case Work::grad_norm:
+      return "grad-norm";
+    case Work::clip:
+      return "clip";
+    case Work::zero_grads:
+      return "zero-grads";
+    case Work::all_gather:
+      return "all-gather";
+    case Work::reduce_scatter:
+      return "reduce-scatter";
+    case Work::all_reduce:
+      return "all-reduce";
+    case Work::chunk_overhead:
+      return "chunk-overhead";
+    case Work::tensor_scan:
+      return "tensor-scan";
+    case Work::launch:
+      return "launch";
+    case Work::cpu_adam:
+      return "cpu-adam";
+  }
+  return "";
+}
+
+}  // namespace ebb

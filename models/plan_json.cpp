@@ -1,0 +1,242 @@
+#include "models/plan_json.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "models/json_fields.hpp"
+#include "models/text_file.hpp"
+
+namespace ebb {
+
+namespace {
+
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMost32 = std::numeric_limits<std::uint32_t>::max();
+
+constexpr int kStreamKinds = static_cast<int>(StreamKind::comm) + 1;
+constexpr int kOpKinds = static_cast<int>(OpKind::host_wait) + 1;
+constexpr int kWorks = static_cast<int>(Work::cpu_adam) + 1;
+constexpr int kMemories = static_cast<int>(Memory::pageable) + 1;
+
+constexpr std::pair<const char*, std::uint8_t> kStates[] = {
+    {"exp_avg", kExpAvg}, {"exp_avg_sq", kExpAvgSq}, {"master", kMaster}, {"grads", kGrads}, {"params", kParams}};
+
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+/// `"key": [` one element a line `]`.
+template <class Items, class ToJson>
+std::string lines(const char* key, const Items& items, const ToJson& to) {
+  std::string text = fmt::format("\"{}\": [", key);
+  for (std::size_t i = 0; i < items.size(); ++i) text += (i == 0 ? "\n" : ",\n") + dump(to(items[i]));
+  return text + (items.empty() ? "]" : "\n]");
+}
+
+Json candidate_json(const Candidate& candidate) {
+  return {{"policy", name_of(candidate.policy)},
+          {"chunk_numel", candidate.chunk_numel.value},
+          {"chunk_size_mb", candidate.chunk_size_mb},
+          {"fraction", candidate.fraction},
+          {"slots", candidate.slots}};
+}
+
+Json buffer_json(const Buffer& buffer) {
+  Json json = {{"name", buffer.name}, {"memory", name_of(buffer.memory)}, {"bytes", buffer.bytes.value}};
+  if (buffer.initial) json["initial"] = true;
+  return json;
+}
+
+Json op_json(const Plan& plan, const Op& op) {
+  const Op neutral;
+  Json json = {{"kind", name_of(op.kind)}, {"phase", name_of(op.phase)}, {"stream", op.stream.index}};
+  if (op.work != neutral.work) json["work"] = name_of(op.work);
+  for (const auto& [name, bit] : kStates)
+    if ((op.states & bit) != 0) json["states"].push_back(name);
+  if (op.chunk != neutral.chunk) json["chunk"] = op.chunk;
+  if (op.calls != neutral.calls) json["calls"] = op.calls;
+  if (op.members != neutral.members) json["members"] = op.members;
+  if (op.domains != neutral.domains) json["domains"] = op.domains;
+  for (const OpId dep : plan.deps_of(op)) json["deps"].push_back(dep.index);
+  if (op.buffer.valid()) json["buffer"] = op.buffer.index;
+  if (op.after.valid()) json["after"] = op.after.index;
+  if (op.bytes != neutral.bytes) json["bytes"] = op.bytes.value;
+  if (op.range.begin != 0 || op.range.end != 0) json["range"] = {op.range.begin, op.range.end};
+  if (op.duration != neutral.duration) json["duration_ps"] = op.duration.value;
+  return json;
+}
+
+Json parse(std::string_view text, const std::string& file) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    const std::size_t offset = error.byte == 0 ? 0 : error.byte - 1;
+    throw InputError(place_of_byte(text, offset, file), "this is not valid JSON", "write it with ebb");
+  }
+}
+
+void check_header(const JsonValue& document, const char* format, int version) {
+  if (document.at("format").text() != format) document.at("format").reject(fmt::format("this is not an {}", format));
+  const std::int64_t found = document.at("version").integer(0, kMost);
+  if (found != version)
+    document.at("version").reject(fmt::format("version {} is not read, only {}", found, version),
+                                  "write it again with this ebb");
+}
+
+Candidate read_candidate(const JsonValue& json) {
+  json.require_keys({"policy", "chunk_numel", "chunk_size_mb", "fraction", "slots"});
+  Candidate candidate;
+  candidate.policy = json.at("policy").one_of<Policy>(static_cast<int>(kPolicies.size()));
+  candidate.chunk_numel = {json.at("chunk_numel").integer(0, kMost)};
+  candidate.chunk_size_mb = json.at("chunk_size_mb").integer(0, kMost >> 20);
+  candidate.fraction = json.at("fraction").number();
+  if (!(candidate.fraction > 0 && candidate.fraction <= 1)) json.at("fraction").reject("not in (0, 1]");
+  candidate.slots = static_cast<int>(json.at("slots").integer(0, 1 << 20));
+  return candidate;
+}
+
+/// Optional integer fields keep their neutral value when absent.
+template <class Int>
+void read_integer(const JsonValue& json, const char* key, Int& out, std::int64_t least, std::int64_t most) {
+  if (json.has(key)) out = static_cast<Int>(json.at(key).integer(least, most));
+}
+
+Op read_op(const JsonValue& json, std::size_t self, std::size_t ops, Plan& plan) {
+  json.require_keys({"kind", "phase", "stream", "work", "states", "chunk", "calls", "members", "domains", "deps",
+                     "buffer", "after", "bytes", "range", "duration_ps"});
+  Op op;
+  op.kind = json.at("kind").one_of<OpKind>(kOpKinds);
+  op.phase = json.at("phase").one_of<Phase>(kPhaseCount);
+  op.stream = {json.at("stream").index(plan.streams.size())};
+  if (json.has("work")) op.work = json.at("work").one_of<Work>(kWorks);
+  if (json.has("states")) {
+    const JsonValue states = json.at("states");
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      const auto* known = std::find_if(std::begin(kStates), std::end(kStates),
+                                       [&](const auto& state) { return state.first == states[i].text(); });
+      if (known == std::end(kStates)) states[i].reject("unknown state");
+      op.states |= known->second;
+    }
+  }
+  read_integer(json, "chunk", op.chunk, 0, kMost32);
+  read_integer(json, "calls", op.calls, 0, kMost32);
+  read_integer(json, "members", op.members, 1, kMost32);
+  read_integer(json, "domains", op.domains, 1, kMost32);
+  op.deps_begin = static_cast<std::uint32_t>(plan.deps.size());
+  if (json.has("deps")) {
+    const JsonValue deps = json.at("deps");
+    op.deps_count = static_cast<std::uint32_t>(deps.size());
+    for (std::size_t i = 0; i < deps.size(); ++i) {
+      if (self == 0) deps[i].reject("the first op cannot depend on anything");
+      plan.deps.push_back({deps[i].index(self)});  // only on earlier ops: the order is topological
+    }
+  }
+  if (json.has("buffer")) op.buffer = {json.at("buffer").index(plan.buffers.size())};
+  if (json.has("after")) op.after = {json.at("after").index(ops)};
+  read_integer(json, "bytes", op.bytes.value, 0, kMost);
+  if (json.has("range")) {
+    const JsonValue range = json.at("range");
+    if (range.size() != 2) range.reject("expected [begin, end]");
+    op.range.begin = range[0].integer(0, kMost);
+    op.range.end = range[1].integer(op.range.begin, kMost);
+  }
+  read_integer(json, "duration_ps", op.duration.value, 0, kMost);
+  return op;
+}
+
+void read_tables(const JsonValue& document, Plan& plan) {
+  const JsonValue shards = document.at("shards");
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    shards[i].require_keys({"name", "numel"});
+    plan.shards.push_back({shards[i].at("name").text(), {shards[i].at("numel").integer(0, kMost)}});
+  }
+  const JsonValue streams = document.at("streams");
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    streams[i].require_keys({"name", "kind"});
+    plan.streams.push_back({streams[i].at("name").text(), streams[i].at("kind").one_of<StreamKind>(kStreamKinds)});
+  }
+  const JsonValue buffers = document.at("buffers");
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    buffers[i].require_keys({"name", "memory", "bytes", "initial"});
+    plan.buffers.push_back({buffers[i].at("name").text(),
+                            buffers[i].at("memory").one_of<Memory>(kMemories),
+                            {buffers[i].at("bytes").integer(0, kMost)},
+                            buffers[i].has("initial") && buffers[i].at("initial").boolean()});
+  }
+}
+
+std::vector<Ticks> read_ticks(const JsonValue& list) {
+  std::vector<Ticks> ticks(list.size());
+  for (std::size_t i = 0; i < ticks.size(); ++i) ticks[i] = {list[i].integer(0, kMost)};
+  return ticks;
+}
+
+}  // namespace
+
+std::string_view name_of(TimelineSource source) {
+  return source == TimelineSource::predicted ? "predicted" : "measured";
+}
+
+std::string to_json(const Plan& plan) {
+  std::string text = "{\n\"format\": \"ebb-plan\",\n";
+  text += fmt::format("\"version\": {},\n", kPlanJsonVersion);
+  text += fmt::format("\"job\": {},\n", dump(plan.job));
+  text += fmt::format("\"candidate\": {},\n", dump(candidate_json(plan.candidate)));
+  text += fmt::format("\"rank\": {},\n", plan.rank);
+  text += lines("shards", plan.shards,
+                [](const PlanShard& shard) {
+                  return Json{{"name", shard.name}, {"numel", shard.numel.value}};
+                }) +
+          ",\n";
+  text += lines("streams", plan.streams,
+                [](const Stream& stream) {
+                  return Json{{"name", stream.name}, {"kind", name_of(stream.kind)}};
+                }) +
+          ",\n";
+  text += lines("buffers", plan.buffers, buffer_json) + ",\n";
+  text += lines("ops", plan.ops, [&](const Op& op) { return op_json(plan, op); });
+  return text + "\n}\n";
+}
+
+std::string to_json(const Timeline& timeline) {
+  const auto list = [](const std::vector<Ticks>& ticks) {
+    std::string text = "[";
+    for (std::size_t i = 0; i < ticks.size(); ++i) text += fmt::format("{}{}", i == 0 ? "" : ",", ticks[i].value);
+    return text + "]";
+  };
+  return fmt::format(
+      "{{\n\"format\": \"ebb-timeline\",\n\"version\": {},\n\"source\": \"{}\",\n\"start_ps\": {},\n"
+      "\"end_ps\": {}\n}}\n",
+      kTimelineJsonVersion, name_of(timeline.source), list(timeline.start), list(timeline.end));
+}
+
+Plan plan_from_json(std::string_view text, const std::string& file) {
+  const Json json = parse(text, file);
+  const JsonValue document(json, "", file);
+  check_header(document, "ebb-plan", kPlanJsonVersion);
+  document.require_keys({"format", "version", "job", "candidate", "rank", "shards", "streams", "buffers", "ops"});
+  Plan plan;
+  plan.job = document.at("job").text();
+  plan.candidate = read_candidate(document.at("candidate"));
+  plan.rank = document.at("rank").integer(0, kMost32);
+  read_tables(document, plan);
+  const JsonValue ops = document.at("ops");
+  plan.ops.reserve(ops.size());
+  for (std::size_t i = 0; i < ops.size(); ++i) plan.ops.push_back(read_op(ops[i], i, ops.size(), plan));
+  return plan;
+}
+
+Timeline timeline_from_json(std::string_view text, const std::string& file) {
+  const Json json = parse(text, file);
+  const JsonValue document(json, "", file);
+  check_header(document, "ebb-timeline", kTimelineJsonVersion);
+  document.require_keys({"format", "version", "source", "start_ps", "end_ps"});
+  Timeline timeline;
+  timeline.source = document.at("source").one_of<TimelineSource>(2);
+  timeline.start = read_ticks(document.at("start_ps"));
+  timeline.end = read_ticks(document.at("end_ps"));
+  if (timeline.start.size() != timeline.end.size()) document.reject("start_ps and end_ps differ in length");
+  for (std::size_t i = 0; i < timeline.end.size(); ++i)
+    if (timeline.end[i] < timeline.start[i]) document.reject(fmt::format("op {} ends before it starts", i));
+  return timeline;
+}
+
+}  // namespace ebb

@@ -1,0 +1,149 @@
+// Lowering's entry, and the ops its policies share (lowerings.hpp).
+#include "planner/lower.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "models/errors.hpp"
+#include "planner/lowerings.hpp"
+#include "planner/optimizer_traffic.hpp"
+
+namespace ebb {
+
+namespace {
+
+/// A generous guess of the plan's ops, so that its vectors grow once.
+std::size_t expected_ops(const RankModel& rank, const Candidate& candidate) {
+  constexpr std::size_t frame = 64;
+  switch (candidate.policy) {
+    case Policy::chunked:
+      return frame + 11 * std::min(rank.shards.size(),
+                                   static_cast<std::size_t>(2 * rank.owned.value /
+                                                            std::max<std::int64_t>(candidate.chunk_numel.value, 1)) +
+                                       8);
+    case Policy::windowed:
+      return frame + 5 * rank.shards.size();
+    case Policy::pipelined:
+      return frame + 3 * static_cast<std::size_t>(ceil_div(rank.owned.value, candidate.chunk_numel.value));
+    default:
+      return frame;
+  }
+}
+
+void describe(const RankModel& rank, const Candidate& candidate, Plan& plan) {
+  plan.job = rank.job->name;
+  plan.candidate = candidate;
+  plan.rank = rank.rank;
+  plan.shards.resize(rank.shards.size());
+  for (std::size_t i = 0; i < rank.shards.size(); ++i) {
+    plan.shards[i].name = rank.stage->parameters[rank.shards[i].parameter].name;
+    plan.shards[i].numel = rank.shards[i].numel;
+  }
+}
+
+}  // namespace
+
+void lower_into(const RankModel& rank, const Candidate& candidate, Plan& plan) {
+  EBB_ASSERT(rank.job != nullptr && rank.stage != nullptr);
+  describe(rank, candidate, plan);
+  PlanBuilder builder(plan, expected_ops(rank, candidate));
+  const HostBytes host = host_bytes(rank, candidate);
+  if (host.pinned.value > 0) builder.buffer("host state", Memory::pinned, host.pinned, true);
+  if (host.pageable.value > 0) builder.buffer("host moments", Memory::pageable, host.pageable, true);
+  switch (candidate.policy) {
+    case Policy::resident:
+      return lower_resident(builder, rank);
+    case Policy::full_reload:
+      return lower_full_reload(builder, rank);
+    case Policy::chunked:
+      return lower_chunked(builder, rank, candidate.chunk_numel);
+    case Policy::windowed:
+      return lower_windowed(builder, rank, candidate.chunk_size_mb, candidate.fraction);
+    case Policy::cpu_adam:
+      return lower_cpu_adam(builder, rank, candidate.fraction);
+    case Policy::pipelined:
+      return lower_pipelined(builder, rank, candidate.chunk_numel, candidate.slots);
+  }
+}
+
+Plan lower(const RankModel& rank, const Candidate& candidate) {
+  Plan plan;
+  lower_into(rank, candidate, plan);
+  return plan;
+}
+
+Part whole(const RankModel& rank) { return {rank.shards, {0, rank.owned.value}}; }
+
+std::size_t shards_on_host(const RankModel& rank, double fraction) {
+  const double wanted = fraction * static_cast<double>(rank.owned.value);
+  std::int64_t taken = 0;
+  std::size_t count = 0;
+  while (count < rank.shards.size() && static_cast<double>(taken) < wanted) taken += rank.shards[count++].numel.value;
+  return count;
+}
+
+void host_call(PlanBuilder& plan, const RankModel& rank, std::uint32_t chunk, std::uint32_t passes) {
+  plan.add(
+      {.kind = OpKind::host_work, .phase = Phase::step, .work = Work::chunk_overhead, .stream = kHost, .chunk = chunk});
+  if (passes == 0) return;
+  plan.add({.kind = OpKind::host_work,
+            .phase = Phase::step,
+            .work = Work::tensor_scan,
+            .stream = kHost,
+            .chunk = chunk,
+            .calls = passes * static_cast<std::uint32_t>(rank.shards.size())});
+}
+
+OpId copy_state(PlanBuilder& plan, const RankModel& rank, OpKind direction, Phase phase, std::uint8_t states,
+                const Part& part, BufferId buffer, std::initializer_list<OpId> deps) {
+  return plan.add({.kind = direction,
+                   .phase = phase,
+                   .states = states,
+                   .stream = direction == OpKind::copy_h2d ? kH2d : kD2h,
+                   .chunk = part.chunk,
+                   .calls = part.tensors() * static_cast<std::uint32_t>(std::popcount(states)),
+                   .buffer = buffer,
+                   .bytes = bytes_of(part.range.numel(), state_bytes_per_element(rank.job->precision, states)),
+                   .range = part.range},
+                  deps);
+}
+
+OpId adam(PlanBuilder& plan, const RankModel& rank, AdamKernel kernel, const Part& part, BufferId buffer,
+          std::initializer_list<OpId> deps) {
+  return plan.add({.kind = OpKind::kernel,
+                   .phase = Phase::step,
+                   .work = adam_work(kernel),
+                   .states = kAllState | kGrads,
+                   .stream = kComputeStream,
+                   .chunk = part.chunk,
+                   .calls = adam_launches(kernel),
+                   .buffer = buffer,
+                   .bytes = bytes_of(part.range.numel(), adam_bytes_per_element(rank.job->precision, false)),
+                   .range = part.range},
+                  deps);
+}
+
+OpId cast_to_params(PlanBuilder& plan, const RankModel& rank, const Part& part, BufferId buffer) {
+  return plan.add({.kind = OpKind::kernel,
+                   .phase = Phase::step,
+                   .work = Work::cast,
+                   .states = kMaster | kParams,
+                   .stream = kComputeStream,
+                   .chunk = part.chunk,
+                   .calls = part.tensors(),
+                   .buffer = buffer,
+                   .bytes = bytes_of(part.range.numel(), cast_bytes_per_element(rank.job->precision)),
+                   .range = part.range});
+}
+
+AdamScratch::AdamScratch(PlanBuilder& plan, Bytes bytes) : plan_(plan) {
+  if (bytes.value == 0) return;
+  buffer_ = plan_.buffer("Adam scratch", Memory::device, bytes, false);
+  plan_.allocate(buffer_, Phase::step);
+}
+
+void AdamScratch::release() {
+  if (buffer_.valid()) plan_.release(buffer_, Phase::step);
+}
+
+}  // namespace ebb

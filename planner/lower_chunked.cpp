@@ -1,0 +1,57 @@
+// chunked: `--offload-optimizer-states-chunk-numel N`. Nothing is resident between steps; the step walks the chunks
+// one after another: in, Adam, cast, out, the host waits, free.
+// Source: Megatron-LM pull request 6544, distrib_optimizer.py, _optimizer_step_with_chunked_state_reload.
+#include "planner/chunking.hpp"
+#include "planner/lowerings.hpp"
+#include "planner/optimizer_traffic.hpp"
+#include "planner/step_frame.hpp"
+
+namespace ebb {
+
+namespace {
+
+/// Walks over the rank's parameters a chunk costs: reload of masters, reload of moments, cast, offload.
+constexpr std::uint32_t kPassesPerChunk = 4;
+
+void chunk_step(PlanBuilder& plan, const RankModel& rank, AdamKernel kernel, const Part& part) {
+  host_call(plan, rank, part.chunk, kPassesPerChunk);
+  const BufferId buffer =
+      plan.buffer("chunk", part.chunk, allocated_state(rank.job->precision, part.shards, kAllState));
+  const OpId room = plan.allocate(buffer, Phase::step, part.chunk);
+  copy_state(plan, rank, OpKind::copy_h2d, Phase::step, kMaster, part, buffer, {room});
+  const OpId in = copy_state(plan, rank, OpKind::copy_h2d, Phase::step, kMoments, part, buffer, {});
+  adam(plan, rank, kernel, part, buffer, {in});
+  const OpId cast = cast_to_params(plan, rank, part, buffer);
+  const OpId out = copy_state(plan, rank, OpKind::copy_d2h, Phase::step, kAllState, part, buffer, {cast});
+  plan.add({.kind = OpKind::host_wait, .phase = Phase::step, .stream = kHost, .chunk = part.chunk}, {out});
+  plan.release(buffer, Phase::step, {}, OpId::none(), part.chunk);
+}
+
+}  // namespace
+
+void lower_chunked(PlanBuilder& plan, const RankModel& rank, Numel chunk_numel) {
+  const AdamKernel kernel = rank.job->adam_of(Policy::chunked);
+  const std::vector<Chunk> chunks = chunk_by_numel(rank.shards, chunk_numel);
+  StepFrame frame(plan, rank, standard_frame(rank));
+  frame.zero_grads();
+  frame.forward_backward();
+  frame.finalize();
+
+  Bytes temporaries{0};
+  for (const Chunk& chunk : chunks) {
+    const auto shards = std::span(rank.shards).subspan(chunk.first, chunk.count);
+    temporaries = std::max(temporaries, adam_temporaries(*rank.job, kernel, shards));
+  }
+  AdamScratch scratch(plan, temporaries);
+  std::int64_t begin = 0;
+  for (std::uint32_t k = 0; k < chunks.size(); ++k) {
+    const Chunk& chunk = chunks[k];
+    const auto shards = std::span(rank.shards).subspan(chunk.first, chunk.count);
+    chunk_step(plan, rank, kernel, {shards, {begin, begin + chunk.numel.value}, k});
+    begin += chunk.numel.value;
+  }
+  scratch.release();
+  frame.close();
+}
+
+}  // namespace ebb

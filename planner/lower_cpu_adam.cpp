@@ -1,0 +1,106 @@
+// cpu-adam: `--optimizer-cpu-offload`. Gradients go to the host, Adam runs there, parameters come back; with a
+// fraction below 1 the remaining shards keep their state on the device and step there meanwhile.
+// Source: Megatron-LM hybrid_optimizer.py (without --overlap-cpu-optimizer-d2h-h2d). Both directions carry 4 bytes an
+// element whatever the types: torch converts an asynchronous copy on the device (ATen copy_kernel_cuda).
+#include <algorithm>
+
+#include "planner/lowerings.hpp"
+#include "planner/optimizer_traffic.hpp"
+#include "planner/step_frame.hpp"
+#include "sim/torch_allocator.hpp"
+
+namespace ebb {
+
+namespace {
+
+constexpr std::int64_t kWireBytes = 4;
+
+/// This optimizer works on gradients as they are; only shards that stay get an fp32 copy of them.
+FrameOptions hybrid_frame(const RankModel& rank, const Part& stays) {
+  const std::int64_t size = size_of(rank.job->precision.grads);
+  if (rank.job->precision.grads == Dtype::fp32) return {};
+  return {.grad_copies = allocated_tensors(stays.shards, 4), .copied = stays.range, .grad_size = size};
+}
+
+/// Conversions between wire and storage type go through one fp32 tensor at a time.
+Bytes staging_bytes(const Part& part) {
+  Numel largest{0};
+  for (const Shard& shard : part.shards) largest = std::max(largest, shard.numel);
+  return sim::allocated_bytes(bytes_of(largest, kWireBytes));
+}
+
+OpId convert(PlanBuilder& plan, const Part& part, StateBits what, Dtype stored, BufferId staging,
+             std::initializer_list<OpId> deps) {
+  return plan.add({.kind = OpKind::kernel,
+                   .phase = Phase::step,
+                   .work = Work::cast,
+                   .states = what,
+                   .stream = kComputeStream,
+                   .calls = part.tensors(),
+                   .buffer = staging,
+                   .bytes = bytes_of(part.range.numel(), kWireBytes + size_of(stored)),
+                   .range = part.range},
+                  deps);
+}
+
+OpId wire(PlanBuilder& plan, OpKind direction, const Part& part, StateBits what, BufferId staging,
+          std::initializer_list<OpId> deps) {
+  return plan.add({.kind = direction,
+                   .phase = Phase::step,
+                   .states = what,
+                   .stream = direction == OpKind::copy_h2d ? kH2d : kD2h,
+                   .calls = part.tensors(),
+                   .buffer = staging,
+                   .bytes = bytes_of(part.range.numel(), kWireBytes),
+                   .range = part.range},
+                  deps);
+}
+
+}  // namespace
+
+void lower_cpu_adam(PlanBuilder& plan, const RankModel& rank, double fraction) {
+  const Job& job = *rank.job;
+  const AdamKernel kernel = job.adam_of(Policy::cpu_adam);
+  const std::size_t count = shards_on_host(rank, fraction);
+  const std::span<const Shard> shards(rank.shards);
+  const std::int64_t cut = owned(shards.first(count)).value;
+  const Part moves{shards.first(count), {0, cut}};
+  const Part stays{shards.subspan(count), {cut, rank.owned.value}};
+
+  BufferId state;
+  if (stays.tensors() > 0) {
+    const Bytes bytes = allocated_state(job.precision, stays.shards, kAllState);
+    state = plan.buffer("optimizer state", Memory::device, bytes, true);
+  }
+  StepFrame frame(plan, rank, hybrid_frame(rank, stays));
+  frame.zero_grads();
+  frame.forward_backward();
+  frame.finalize();
+
+  const BufferId staging = plan.buffer("staging", Memory::device, staging_bytes(moves), false);
+  OpId ready = plan.allocate(staging, Phase::step);
+  const bool converts = job.precision.grads != Dtype::fp32;
+  if (converts) ready = convert(plan, moves, kGrads, job.precision.grads, staging, {});
+  const OpId out = wire(plan, OpKind::copy_d2h, moves, kGrads, converts ? staging : BufferId::none(), {ready});
+  if (stays.tensors() > 0) {
+    host_call(plan, rank, kNoChunk, 1);
+    AdamScratch scratch(plan, adam_temporaries(job, kernel, stays.shards));
+    adam(plan, rank, kernel, stays, state, {});
+    cast_to_params(plan, rank, stays, state);
+    scratch.release();
+  }
+  plan.add({.kind = OpKind::host_wait, .phase = Phase::step, .stream = kHost}, {out});
+  plan.add({.kind = OpKind::host_work,
+            .phase = Phase::step,
+            .work = Work::cpu_adam,
+            .states = kAllState | kGrads | kParams,
+            .stream = kHost,
+            .bytes = bytes_of(moves.range.numel(), adam_bytes_per_element({}, false)),
+            .range = moves.range});
+  const OpId in = wire(plan, OpKind::copy_h2d, moves, kParams, staging, {});
+  convert(plan, moves, kParams, job.precision.params, staging, {in});
+  plan.release(staging, Phase::step);
+  frame.close();
+}
+
+}  // namespace ebb

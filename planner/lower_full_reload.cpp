@@ -1,0 +1,37 @@
+// full-reload: `--offload-optimizer-states` with chunk-numel 0. All state leaves when a step starts, while the host
+// waits, and returns during gradient finalization; Adam waits for it and steps everything at once.
+// Source: Megatron-LM pull request 6544, optimizer_state_offloader.py: offload, release_gpu_memory (which synchronises
+// the copies in flight, so that they overlap nothing but zeroing gradients), reload, sync_before_step.
+#include "planner/lowerings.hpp"
+#include "planner/optimizer_traffic.hpp"
+#include "planner/step_frame.hpp"
+
+namespace ebb {
+
+void lower_full_reload(PlanBuilder& plan, const RankModel& rank) {
+  const Job& job = *rank.job;
+  const AdamKernel kernel = job.adam_of(Policy::full_reload);
+  const Part all = whole(rank);
+  const BufferId state =
+      plan.buffer("optimizer state", Memory::device, allocated_state(job.precision, rank.shards, kAllState), true);
+  StepFrame frame(plan, rank, standard_frame(rank));
+
+  const OpId out = copy_state(plan, rank, OpKind::copy_d2h, Phase::forward, kAllState, all, state, {});
+  frame.zero_grads();
+  plan.add({.kind = OpKind::host_wait, .phase = Phase::forward, .stream = kHost}, {out});
+  plan.release(state, Phase::forward);
+  frame.forward_backward();
+
+  const OpId room = plan.allocate(state, Phase::finalize);
+  const OpId in = copy_state(plan, rank, OpKind::copy_h2d, Phase::finalize, kAllState, all, state, {room});
+  frame.finalize();
+
+  host_call(plan, rank, kNoChunk, 1);
+  AdamScratch scratch(plan, adam_temporaries(job, kernel, rank.shards));
+  adam(plan, rank, kernel, all, state, {in});
+  cast_to_params(plan, rank, all, state);
+  scratch.release();
+  frame.close();
+}
+
+}  // namespace ebb

@@ -1,0 +1,83 @@
+// pipelined: Ebb's own runtime. D slots of exactly C elements walk over the rank's owned elements, which lie packed in
+// one pinned region in optimizer order, so that pieces of shards may share a slot and each chunk is one copy each way.
+// A copy in waits for nothing but its slot; Adam writes the model parameters in the same pass (adam_bytes_per_element);
+// the host waits once, at the end. Both directions of the link are busy all the time from three slots on.
+// Not here: moving transfers out of the step.
+#include <algorithm>
+#include <vector>
+
+#include "models/errors.hpp"
+#include "planner/lowerings.hpp"
+#include "planner/optimizer_traffic.hpp"
+#include "planner/step_frame.hpp"
+#include "sim/torch_allocator.hpp"
+
+namespace ebb {
+
+namespace {
+
+struct Slot {
+  BufferId buffer;
+  OpId free;  // the last copy out of it
+};
+
+/// One copy of all states of `range` between slot and packed host state.
+OpId slot_copy(PlanBuilder& plan, const RankModel& rank, OpKind direction, std::uint32_t chunk, ElementRange range,
+               BufferId buffer, OpId after) {
+  return plan.add({.kind = direction,
+                   .phase = Phase::step,
+                   .states = kAllState,
+                   .stream = direction == OpKind::copy_h2d ? kH2d : kD2h,
+                   .chunk = chunk,
+                   .buffer = buffer,
+                   .bytes = bytes_of(range.numel(), rank.job->precision.state_bytes()),
+                   .range = range},
+                  {after});
+}
+
+OpId slot_adam(PlanBuilder& plan, const RankModel& rank, std::uint32_t chunk, ElementRange range, BufferId buffer,
+               OpId in) {
+  return plan.add({.kind = OpKind::kernel,
+                   .phase = Phase::step,
+                   .work = Work::adam,
+                   .states = kAllState | kGrads | kParams,
+                   .stream = kComputeStream,
+                   .chunk = chunk,
+                   .buffer = buffer,
+                   .bytes = bytes_of(range.numel(), adam_bytes_per_element(rank.job->precision, true)),
+                   .range = range},
+                  {in});
+}
+
+}  // namespace
+
+void lower_pipelined(PlanBuilder& plan, const RankModel& rank, Numel slot_numel, int slots) {
+  EBB_ASSERT(slot_numel.value > 0 && slots > 0);
+  const Job& job = *rank.job;
+  const std::int64_t chunks = ceil_div(rank.owned.value, slot_numel.value);
+  StepFrame frame(plan, rank, standard_frame(rank));
+  frame.zero_grads();
+  frame.forward_backward();
+  frame.finalize();
+
+  std::vector<Slot> ring(static_cast<std::size_t>(std::min<std::int64_t>(slots, chunks)));
+  const Bytes slot_bytes = sim::allocated_bytes(bytes_of(slot_numel, job.precision.state_bytes()));
+  for (std::size_t s = 0; s < ring.size(); ++s) {
+    ring[s].buffer = plan.buffer("slot", s, slot_bytes);
+    ring[s].free = plan.allocate(ring[s].buffer, Phase::step);
+  }
+  for (std::int64_t k = 0; k < chunks; ++k) {
+    Slot& slot = ring[static_cast<std::size_t>(k) % ring.size()];
+    const auto chunk = static_cast<std::uint32_t>(k);
+    const std::int64_t begin = k * slot_numel.value;
+    const ElementRange range{begin, std::min(begin + slot_numel.value, rank.owned.value)};
+    const OpId in = slot_copy(plan, rank, OpKind::copy_h2d, chunk, range, slot.buffer, slot.free);
+    const OpId stepped = slot_adam(plan, rank, chunk, range, slot.buffer, in);
+    slot.free = slot_copy(plan, rank, OpKind::copy_d2h, chunk, range, slot.buffer, stepped);
+  }
+  plan.add({.kind = OpKind::host_wait, .phase = Phase::step, .stream = kHost}, {plan.last_on(kD2h)});
+  for (const Slot& slot : ring) plan.release(slot.buffer, Phase::step);
+  frame.close();
+}
+
+}  // namespace ebb

@@ -1,0 +1,26 @@
+// resident: all state stays on the device; one Adam call over everything. The baseline of every comparison.
+#include "planner/lowerings.hpp"
+#include "planner/optimizer_traffic.hpp"
+#include "planner/step_frame.hpp"
+
+namespace ebb {
+
+void lower_resident(PlanBuilder& plan, const RankModel& rank) {
+  const Job& job = *rank.job;
+  const AdamKernel kernel = job.adam_of(Policy::resident);
+  const Part all = whole(rank);
+  const BufferId state =
+      plan.buffer("optimizer state", Memory::device, allocated_state(job.precision, rank.shards, kAllState), true);
+  StepFrame frame(plan, rank, standard_frame(rank));
+  frame.zero_grads();
+  frame.forward_backward();
+  frame.finalize();
+  host_call(plan, rank, kNoChunk, 1);
+  AdamScratch scratch(plan, adam_temporaries(job, kernel, rank.shards));
+  adam(plan, rank, kernel, all, state, {});
+  cast_to_params(plan, rank, all, state);
+  scratch.release();
+  frame.close();
+}
+
+}  // namespace ebb

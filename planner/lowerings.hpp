@@ -1,0 +1,57 @@
+// One function a policy, and the ops they have in common. Internal to lowering: everyone else uses lower.hpp.
+#pragma once
+
+#include <span>
+
+#include "planner/lower.hpp"
+#include "planner/plan_builder.hpp"
+
+namespace ebb {
+
+void lower_resident(PlanBuilder& plan, const RankModel& rank);
+void lower_full_reload(PlanBuilder& plan, const RankModel& rank);
+void lower_chunked(PlanBuilder& plan, const RankModel& rank, Numel chunk_numel);
+void lower_windowed(PlanBuilder& plan, const RankModel& rank, std::int64_t chunk_size_mb, double fraction);
+void lower_cpu_adam(PlanBuilder& plan, const RankModel& rank, double fraction);
+void lower_pipelined(PlanBuilder& plan, const RankModel& rank, Numel slot_numel, int slots);
+
+/// Consecutive shards of a rank and where they lie in its owned elements.
+struct Part {
+  std::span<const Shard> shards;
+  ElementRange range;
+  std::uint32_t chunk = kNoChunk;
+  std::uint32_t tensors() const { return static_cast<std::uint32_t>(shards.size()); }
+};
+Part whole(const RankModel& rank);
+
+/// cpu-adam: how many leading shards step on the host: whole shards while fewer than `fraction` of the owned elements
+/// are taken. Source: Megatron-LM hybrid_optimizer.py, _get_sub_optimizer_param_groups.
+std::size_t shards_on_host(const RankModel& rank, double fraction);
+
+/// The host prepares an optimizer call: its fixed cost and `passes` walks over all parameters of the rank.
+void host_call(PlanBuilder& plan, const RankModel& rank, std::uint32_t chunk, std::uint32_t passes);
+
+/// Moves `states` of `part` between `buffer` and its pinned copy, one piece a tensor and state.
+OpId copy_state(PlanBuilder& plan, const RankModel& rank, OpKind direction, Phase phase, std::uint8_t states,
+                const Part& part, BufferId buffer, std::initializer_list<OpId> deps);
+
+/// Adam over `part`, whose moments (and masters, unless they lie elsewhere) are in `buffer`.
+OpId adam(PlanBuilder& plan, const RankModel& rank, AdamKernel kernel, const Part& part, BufferId buffer,
+          std::initializer_list<OpId> deps);
+
+/// Masters of `part` in `buffer` to model parameters, one launch a shard.
+OpId cast_to_params(PlanBuilder& plan, const RankModel& rank, const Part& part, BufferId buffer);
+
+/// Memory that Adam needs while it runs, held from construction to release().
+class AdamScratch {
+ public:
+  /// Nothing is allocated when `bytes` is 0.
+  AdamScratch(PlanBuilder& plan, Bytes bytes);
+  void release();
+
+ private:
+  PlanBuilder& plan_;
+  BufferId buffer_;
+};
+
+}  // namespace ebb

@@ -1,0 +1,52 @@
+// PlanBuilder: writes the ops of one Plan, one after another, and keeps its dependency lists minimal.
+//
+// Why: every lowering says what an op needs; which of that already follows from stream order or from another
+// dependency is worked out here, once. It also holds the rule of the host thread: what it issues after one of its own
+// ops cannot start before that op has ended, so that op becomes a dependency unless it is one already.
+// Not here: what the ops mean (step_frame.hpp, lower_*.cpp).
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <string_view>
+
+#include "models/plan.hpp"
+#include "planner/order.hpp"
+
+namespace ebb {
+
+/// The five streams of every lowered plan, one of each kind, in this order.
+inline constexpr StreamId kHost{0};
+inline constexpr StreamId kComputeStream{1};
+inline constexpr StreamId kH2d{2};
+inline constexpr StreamId kD2h{3};
+inline constexpr StreamId kComm{4};
+inline constexpr std::size_t kStreamCount = 5;
+
+class PlanBuilder {
+ public:
+  /// Empties `plan` and writes into it; its vectors keep their memory. `plan` outlives the builder.
+  PlanBuilder(Plan& plan, std::size_t expected_ops);
+
+  BufferId buffer(std::string_view name, Memory memory, Bytes bytes, bool initial);
+  /// Named "`name` `index`".
+  BufferId buffer(std::string_view name, std::size_t index, Bytes bytes);
+
+  /// Appends `op` (its deps fields are set here). `deps` may hold none().
+  OpId add(Op op, std::initializer_list<OpId> deps = {});
+
+  OpId allocate(BufferId buffer, Phase phase, std::uint32_t chunk = kNoChunk);
+  /// `after`: see plan.hpp.
+  OpId release(BufferId buffer, Phase phase, std::initializer_list<OpId> deps = {}, OpId after = OpId::none(),
+               std::uint32_t chunk = kNoChunk);
+
+  OpId last_on(StreamId stream) const { return order_.last_on(stream); }
+
+ private:
+  BufferId next_buffer(Memory memory, Bytes bytes, bool initial);
+
+  Plan& plan_;
+  Order order_;
+};
+
+}  // namespace ebb

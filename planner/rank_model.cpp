@@ -1,0 +1,18 @@
+#include "planner/lower.hpp"
+
+namespace ebb {
+
+RankModel rank_model(const Job& job, const StageLayout& stage, std::int64_t rank) {
+  const RankCoordinates at = coordinates_of(job, rank);
+  RankModel model;
+  model.job = &job;
+  model.stage = &stage;
+  model.rank = rank;
+  model.shards = rank_shards(stage, at.dense_shard, at.expert_shard);
+  model.owned = owned(model.shards);
+  model.footprint = footprint_of(job, stage, model.owned);
+  model.compute = compute_time(job, at.pipeline);
+  return model;
+}
+
+}  // namespace ebb

@@ -1,0 +1,219 @@
+#include "planner/step_frame.hpp"
+
+namespace ebb {
+
+namespace {
+
+/// Part of `total` that falls on [begin, end) of `whole`; consecutive ranges add up to `total` exactly.
+Ticks share(Ticks total, std::int64_t begin, std::int64_t end, std::int64_t whole) {
+  const auto until = [&](std::int64_t x) {
+    return std::llround(static_cast<double>(total.value) * static_cast<double>(x) / static_cast<double>(whole));
+  };
+  return {until(end) - until(begin)};
+}
+
+}  // namespace
+
+FrameOptions standard_frame(const RankModel& rank) {
+  if (rank.job->precision.grads == Dtype::fp32) return {};
+  return {.grad_copies = rank.footprint.step_temporaries, .copied = {0, rank.owned.value}};
+}
+
+StepFrame::StepFrame(PlanBuilder& plan, const RankModel& rank, const FrameOptions& options)
+    : plan_(plan),
+      rank_(rank),
+      options_(options),
+      pieces_(overlap_pieces(*rank.job, *rank.stage)),
+      groups_{sharding_group(*rank.job, false), sharding_group(*rank.job, true)} {
+  const Parallel& parallel = rank.job->parallel;
+  const bool sharded = groups_[0].members > 1 || groups_[1].members > 1;
+  gathers_ahead_ = sharded && parallel.overlap_param_gather;
+  reduces_ahead_ = sharded && parallel.overlap_grad_reduce;
+  for (const Term& term : rank.footprint.resident) plan_.buffer(term.name, Memory::device, term.bytes, true);
+  activations_ = plan_.buffer("activations", Memory::device, rank.footprint.activations, false);
+  logits_ = plan_.buffer("logits", Memory::device, rank.footprint.logits, false);
+  if (gathers_ahead_) gather(Phase::gather, pieces_.back(), {});
+}
+
+OpId StepFrame::collective(Phase phase, Work work, bool expert, Bytes bytes, std::uint8_t states, ElementRange range,
+                           std::initializer_list<OpId> deps) {
+  const Group& group = groups_[expert];
+  if (group.members <= 1 || bytes.value == 0) return OpId::none();
+  return plan_.add({.kind = OpKind::collective,
+                    .phase = phase,
+                    .work = work,
+                    .states = states,
+                    .stream = kComm,
+                    .members = group.members,
+                    .domains = group.domains,
+                    .bytes = bytes,
+                    .range = range},
+                   deps);
+}
+
+OpId StepFrame::gather(Phase phase, const OverlapPiece& piece, std::initializer_list<OpId> deps) {
+  for (const bool expert : {false, true}) {
+    collective(phase, Work::all_gather, expert, piece.gather[expert], kParams, piece.range, deps);
+  }
+  return plan_.last_on(kComm);
+}
+
+OpId StepFrame::reduce(Phase phase, const OverlapPiece& piece, std::initializer_list<OpId> deps) {
+  for (const bool expert : {false, true}) {
+    collective(phase, Work::reduce_scatter, expert, piece.reduce[expert], kGrads, piece.range, deps);
+  }
+  return plan_.last_on(kComm);
+}
+
+OpId StepFrame::compute(Phase phase, BufferId buffer, ElementRange range, Ticks duration,
+                        std::initializer_list<OpId> deps) {
+  const auto touched = static_cast<std::uint8_t>(phase == Phase::forward ? kParams : kParams | kGrads);
+  return plan_.add({.kind = OpKind::compute,
+                    .phase = phase,
+                    .states = touched,
+                    .stream = kComputeStream,
+                    .buffer = buffer,
+                    .range = range,
+                    .duration = duration},
+                   deps);
+}
+
+void StepFrame::zero_grads() {
+  const std::int64_t grad_size = size_of(rank_.job->precision.grads);
+  plan_.add({.kind = OpKind::kernel,
+             .phase = Phase::forward,
+             .work = Work::zero_grads,
+             .states = kGrads,
+             .stream = kComputeStream,
+             .calls = static_cast<std::uint32_t>(rank_.stage->buffers.size()),
+             .bytes = bytes_of(rank_.stage->padded(), grad_size)});
+}
+
+void StepFrame::forward_backward() {
+  forward();
+  backward();
+}
+
+// The first micro-batch waits for the parameters piece by piece, first layers (the last piece) first.
+void StepFrame::forward() {
+  const Ticks total = to_ticks(rank_.compute.forward);
+  const std::int64_t batches = rank_.job->micro_batches();
+  plan_.allocate(activations_, Phase::forward);
+  if (!gathers_ahead_) {
+    compute(Phase::forward, activations_, {}, total, {});
+    return;
+  }
+  const Ticks first = share(total, 0, 1, batches);
+  const std::int64_t elements = pieces_.back().range.end;
+  OpId gathered = plan_.last_on(kComm);
+  for (std::size_t p = pieces_.size(); p-- > 0;) {
+    const ElementRange range = pieces_[p].range;
+    if (p + 1 < pieces_.size()) gathered = gather(Phase::forward, pieces_[p], {});
+    compute(Phase::forward, activations_, range, share(first, range.begin, range.end, elements), {gathered});
+  }
+  if (batches > 1) compute(Phase::forward, activations_, {}, total - first, {});
+}
+
+// Gradients of the last micro-batch leave piece by piece while backward goes on; the last piece waits for finalize.
+void StepFrame::backward() {
+  const Ticks total = to_ticks(rank_.compute.backward);
+  const std::int64_t batches = rank_.job->micro_batches();
+  plan_.allocate(logits_, Phase::backward);
+  if (!reduces_ahead_) {
+    compute(Phase::backward, activations_, {}, total, {});
+  } else {
+    const Ticks last = share(total, 0, 1, batches);
+    const std::int64_t elements = pieces_.back().range.end;
+    if (batches > 1) compute(Phase::backward, activations_, {}, total - last, {});
+    for (std::size_t p = 0; p < pieces_.size(); ++p) {
+      const ElementRange range = pieces_[p].range;
+      const OpId done =
+          compute(Phase::backward, activations_, range, share(last, range.begin, range.end, elements), {});
+      if (p + 1 < pieces_.size()) reduce(Phase::backward, pieces_[p], {done});
+    }
+  }
+  plan_.release(logits_, Phase::backward);
+  plan_.release(activations_, Phase::backward);
+}
+
+OpId StepFrame::grads_kernel(Work work, Bytes bytes, BufferId buffer, std::initializer_list<OpId> deps) {
+  return plan_.add({.kind = OpKind::kernel,
+                    .phase = Phase::finalize,
+                    .work = work,
+                    .states = kGrads,
+                    .stream = kComputeStream,
+                    .buffer = buffer,
+                    .bytes = bytes,
+                    .range = {0, rank_.owned.value}},
+                   deps);
+}
+
+void StepFrame::finalize() {
+  const Job& job = *rank_.job;
+  reduce(Phase::finalize, pieces_.back(), {plan_.last_on(kComputeStream)});
+  // Instances of the optimizer hold the same shard each: they add theirs up (the sum is over 1 / members of it).
+  if (job.parallel.optimizer_instances > 1) {
+    for (const bool expert : {false, true}) {
+      Bytes total{0};
+      for (const OverlapPiece& piece : pieces_) total += piece.reduce[expert];
+      const Group group = instance_group(job, expert);
+      if (total.value == 0) continue;
+      plan_.add({.kind = OpKind::collective,
+                 .phase = Phase::finalize,
+                 .work = Work::all_reduce,
+                 .states = kGrads,
+                 .stream = kComm,
+                 .members = group.members,
+                 .domains = group.domains,
+                 .bytes = {total.value / groups_[expert].members}},
+                {plan_.last_on(kComputeStream)});
+    }
+  }
+  const OpId reduced = plan_.last_on(kComm);
+  if (options_.grad_copies.value > 0) {
+    grad_copies_ = plan_.buffer("fp32 gradients", Memory::device, options_.grad_copies, false);
+    plan_.allocate(grad_copies_, Phase::finalize);
+    plan_.add({.kind = OpKind::kernel,
+               .phase = Phase::finalize,
+               .work = Work::cast,
+               .states = kGrads,
+               .stream = kComputeStream,
+               .calls = static_cast<std::uint32_t>(rank_.shards.size()),
+               .buffer = grad_copies_,
+               .bytes = bytes_of(options_.copied.numel(), size_of(job.precision.grads) + 4),
+               .range = options_.copied},
+              {reduced});
+  }
+  const BufferId norm = plan_.buffer("gradient norm", Memory::device, {512}, false);
+  plan_.allocate(norm, Phase::finalize);
+  OpId ready = grads_kernel(Work::grad_norm, bytes_of(rank_.owned, options_.grad_size), norm, {reduced});
+  if (job.parallel.gpus > 1) {
+    const Group everyone = strided_group(job.parallel.gpus, 1, job.cluster.interconnect.nvlink_domain);
+    ready = plan_.add({.kind = OpKind::collective,
+                       .phase = Phase::finalize,
+                       .work = Work::all_reduce,
+                       .stream = kComm,
+                       .members = everyone.members,
+                       .domains = everyone.domains,
+                       .buffer = norm,
+                       .bytes = {4}},
+                      {ready});
+  }
+  ready = grads_kernel(Work::clip, bytes_of(rank_.owned, 2 * options_.grad_size), norm, {ready});
+  // The host reads the norm; so the optimizer step starts when everything before it has ended.
+  plan_.add({.kind = OpKind::host_wait, .phase = Phase::finalize, .stream = kHost, .buffer = norm}, {ready});
+  plan_.release(norm, Phase::finalize);
+}
+
+void StepFrame::close() {
+  if (grad_copies_.valid()) plan_.release(grad_copies_, Phase::step);
+  if (gathers_ahead_) return;
+  // Without overlap each of the chained optimizers (dense, expert) gathers the buffers of both.
+  const bool experts = rank_.stage->padded(true).value > 0;
+  const OpId written = plan_.last_on(kComputeStream);
+  for (int optimizer = 0; optimizer < (experts ? 2 : 1); ++optimizer) {
+    for (const OverlapPiece& piece : pieces_) gather(Phase::gather, piece, {written});
+  }
+}
+
+}  // namespace ebb

@@ -1,0 +1,69 @@
+// StepFrame: what every policy's training step shares. Zero the gradients, gather parameters, forward, backward,
+// reduce gradients, norm, clip; the policy adds its own ops in between, in this order:
+//
+//   StepFrame frame(plan, rank, options);   streams, buffers that always stay, gather of the first-needed bucket
+//   [prologue: state leaves]
+//   frame.zero_grads();
+//   frame.forward_backward();
+//   [prefetch: state returns while gradients are finalized]
+//   frame.finalize();                       reduce the rest, norm, clip, the host reads the norm
+//   [the optimizer step]
+//   frame.close();                          gather when it is not left to the next forward
+//
+// Source: Megatron-LM main d98e8a64dd: training.py train_step, schedules.py, finalize_model_grads.py,
+// distrib_optimizer.py. Left out as small: all-reduces of layer norms and tied embeddings.
+//
+// Ranges. Forward, backward and collectives carry ranges in padded elements of the parameter and gradient buffers, in
+// gradient order (overlap_pieces.hpp); copies and optimizer kernels in owned elements. The two are not comparable.
+#pragma once
+
+#include <vector>
+
+#include "planner/lower.hpp"
+#include "planner/overlap_pieces.hpp"
+#include "planner/plan_builder.hpp"
+
+namespace ebb {
+
+struct FrameOptions {
+  /// Bytes of the fp32 gradient copies made before the norm, when gradients are not fp32.
+  Bytes grad_copies{0};
+  /// Elements they cover.
+  ElementRange copied;
+  /// Size of the gradients that norm and clip work on.
+  std::int64_t grad_size = 4;
+};
+/// Gradients of all owned elements are copied to fp32 unless they are fp32 already (Megatron-LM's own masters).
+FrameOptions standard_frame(const RankModel& rank);
+
+class StepFrame {
+ public:
+  StepFrame(PlanBuilder& plan, const RankModel& rank, const FrameOptions& options);
+  void zero_grads();
+  void forward_backward();
+  void finalize();
+  void close();
+
+ private:
+  OpId collective(Phase phase, Work work, bool expert, Bytes bytes, std::uint8_t states, ElementRange range,
+                  std::initializer_list<OpId> deps);
+  OpId gather(Phase phase, const OverlapPiece& piece, std::initializer_list<OpId> deps);
+  OpId reduce(Phase phase, const OverlapPiece& piece, std::initializer_list<OpId> deps);
+  OpId compute(Phase phase, BufferId buffer, ElementRange range, Ticks duration, std::initializer_list<OpId> deps);
+  OpId grads_kernel(Work work, Bytes bytes, BufferId buffer, std::initializer_list<OpId> deps);
+  void forward();
+  void backward();
+
+  PlanBuilder& plan_;
+  const RankModel& rank_;
+  FrameOptions options_;
+  std::vector<OverlapPiece> pieces_;
+  std::array<Group, 2> groups_;
+  bool gathers_ahead_ = false;  // overlap_param_gather, and there is something to gather
+  bool reduces_ahead_ = false;
+  BufferId activations_;
+  BufferId logits_;
+  BufferId grad_copies_;
+};
+
+}  // namespace ebb

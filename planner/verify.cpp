@@ -1,0 +1,195 @@
+#include "planner/verify.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "models/errors.hpp"
+#include "planner/accesses.hpp"
+#include "planner/content_tracker.hpp"
+#include "planner/order.hpp"
+#include "planner/storage_tracker.hpp"
+
+namespace ebb {
+
+std::string_view name_of(HazardKind kind) {
+  switch (kind) {
+    case HazardKind::not_topological:
+      return "not topological";
+    case HazardKind::use_before_allocate:
+      return "use before allocate";
+    case HazardKind::use_after_release:
+      return "use after release";
+    case HazardKind::unordered_access:
+      return "unordered access";
+    case HazardKind::double_release:
+      return "double release";
+    case HazardKind::leak:
+      return "leak";
+    case HazardKind::issued_early:
+      return "issued early";
+  }
+  return "";
+}
+
+namespace {
+
+/// "copy_h2d 12 (chunk 3)".
+std::string describe(const Plan& plan, OpId id) {
+  const Op& op = plan.ops[id.index];
+  std::string text(name_of(op.kind));
+  if (op.work != Work::none) text.append(" ").append(name_of(op.work));
+  text.append(" ").append(std::to_string(id.index));
+  if (op.chunk != kNoChunk) text.append(" (chunk ").append(std::to_string(op.chunk)).append(")");
+  return text;
+}
+
+class Verifier {
+ public:
+  explicit Verifier(const Plan& plan) : plan_(plan), order_(plan) {
+    storage_.reserve(plan.buffers.size());
+    for (const Buffer& buffer : plan.buffers) storage_.emplace_back(buffer.initial);
+  }
+  std::vector<Hazard> run();
+
+ private:
+  static constexpr std::size_t kStates = 5;
+
+  void report(HazardKind kind, OpId first, OpId second, BufferId buffer, std::string_view what);
+  void check_issue(OpId id, const Op& op);
+  void check_life(OpId id, const Op& op);
+  void check_storage(OpId id, const Op& op, const Accesses& accesses);
+  void check_content(OpId id, const Op& op, const Accesses& accesses);
+  ContentTracker& content(Side side, std::size_t state, Counting counting) {
+    return content_[(static_cast<std::size_t>(side) * kStates + state) * 2 + static_cast<std::size_t>(counting)];
+  }
+
+  const Plan& plan_;
+  Order order_;
+  OpId last_host_;
+  std::vector<StorageTracker> storage_;                  // by buffer
+  std::array<ContentTracker, 2 * kStates * 2> content_;  // side x state x counting
+  std::vector<OpId> found_;                              // scratch
+  std::vector<Hazard> hazards_;
+};
+
+void Verifier::report(HazardKind kind, OpId first, OpId second, BufferId buffer, std::string_view what) {
+  std::string text = describe(plan_, first);
+  text.append(" ").append(what);
+  if (second.valid()) text.append(" ").append(describe(plan_, second));
+  if (buffer.valid()) text.append(" [").append(plan_.buffers[buffer.index].name).append("]");
+  hazards_.push_back({kind, first, second, buffer, std::move(text)});
+}
+
+void Verifier::check_issue(OpId id, const Op& op) {
+  if (plan_.streams[op.stream.index].kind == StreamKind::host) {
+    last_host_ = id;
+  } else if (last_host_.valid() && !order_.before(last_host_, id)) {
+    report(HazardKind::issued_early, id, last_host_, BufferId::none(), "may start before it is issued, after");
+  }
+}
+
+void Verifier::check_life(OpId id, const Op& op) {
+  StorageTracker& storage = storage_[op.buffer.index];
+  if (op.kind == OpKind::allocate) {
+    if (storage.alive()) {
+      report(HazardKind::leak, id, storage.allocated(), op.buffer, "allocates a buffer that is alive");
+    } else if (storage.released().valid() && !order_.before(storage.released(), id)) {
+      report(HazardKind::unordered_access, storage.released(), id, op.buffer, "is not ordered before");
+    }
+    return storage.allocate(id);
+  }
+  if (!storage.alive()) {
+    const HazardKind kind = storage.ever() ? HazardKind::double_release : HazardKind::use_before_allocate;
+    return report(kind, id, storage.released(), op.buffer, "releases a buffer that is not alive");
+  }
+  if (storage.allocated().valid() && !order_.before(storage.allocated(), id)) {
+    report(HazardKind::use_before_allocate, id, storage.allocated(), op.buffer, "may release before");
+  }
+  found_.clear();
+  storage.release(order_, id, op.after, found_);
+  for (const OpId use : found_) {
+    report(HazardKind::use_after_release, use, id, op.buffer, "may still run when the storage is handed back by");
+  }
+}
+
+void Verifier::check_storage(OpId id, const Op& op, const Accesses& accesses) {
+  StorageTracker& storage = storage_[op.buffer.index];
+  if (!storage.alive()) {
+    if (storage.ever()) {
+      report(HazardKind::use_after_release, id, storage.released(), op.buffer, "uses a buffer released by");
+    } else {
+      report(HazardKind::use_before_allocate, id, OpId::none(), op.buffer, "uses a buffer that is not allocated yet");
+    }
+    return;
+  }
+  if (storage.allocated().valid() && !order_.before(storage.allocated(), id)) {
+    report(HazardKind::use_before_allocate, id, storage.allocated(), op.buffer, "may start before");
+  }
+  storage.use(order_, id, op, accesses.storage_write, found_);
+}
+
+void Verifier::check_content(OpId id, const Op& op, const Accesses& accesses) {
+  const Counting other = accesses.counting == Counting::owned ? Counting::padded : Counting::owned;
+  for (const ContentAccess& access : accesses.contents()) {
+    for (std::size_t state = 0; state < kStates; ++state) {
+      if (!((access.states >> state) & 1U)) continue;
+      content(access.side, state, accesses.counting).access(order_, id, op.range, access.write, found_);
+      content(access.side, state, other).test_all(order_, id, access.write, found_);
+    }
+  }
+}
+
+std::vector<Hazard> Verifier::run() {
+  for (std::uint32_t i = 0; i < plan_.ops.size(); ++i) {
+    const OpId id{i};
+    const Op& op = plan_.ops[i];
+    check_issue(id, op);
+    if (op.kind == OpKind::allocate || op.kind == OpKind::release) {
+      check_life(id, op);
+      continue;
+    }
+    const Accesses accesses = accesses_of(op);
+    found_.clear();
+    if (accesses.storage) check_storage(id, op, accesses);
+    check_content(id, op, accesses);
+    std::sort(found_.begin(), found_.end());
+    found_.erase(std::unique(found_.begin(), found_.end()), found_.end());
+    for (const OpId earlier : found_) {
+      report(HazardKind::unordered_access, earlier, id, op.buffer, "is not ordered before");
+    }
+  }
+  for (std::uint32_t b = 0; b < plan_.buffers.size(); ++b) {
+    if (!storage_[b].alive() || plan_.buffers[b].initial) continue;
+    report(HazardKind::leak, storage_[b].allocated(), OpId::none(), BufferId{b}, "is never undone");
+  }
+  return std::move(hazards_);
+}
+
+/// Dependencies, `after` and streams must name what exists and, for ops, what comes earlier.
+std::vector<Hazard> topology(const Plan& plan) {
+  std::vector<Hazard> hazards;
+  const auto report = [&](OpId op, OpId on) {
+    hazards.push_back({HazardKind::not_topological, op, on, BufferId::none(),
+                       describe(plan, op) + " depends on op " + std::to_string(on.index) + ", which is not before it"});
+  };
+  for (std::uint32_t i = 0; i < plan.ops.size(); ++i) {
+    const Op& op = plan.ops[i];
+    EBB_ASSERT(op.stream.index < plan.streams.size());
+    EBB_ASSERT(op.buffer.index < plan.buffers.size() || !op.buffer.valid());
+    for (const OpId dep : plan.deps_of(op)) {
+      if (dep.index >= i) report({i}, dep);
+    }
+    if (op.after.valid() && op.after.index >= i) report({i}, op.after);
+  }
+  return hazards;
+}
+
+}  // namespace
+
+std::vector<Hazard> verify(const Plan& plan) {
+  std::vector<Hazard> hazards = topology(plan);
+  if (!hazards.empty()) return hazards;
+  return Verifier(plan).run();
+}
+
+}  // namespace ebb

@@ -1,0 +1,100 @@
+#include "sim/copy_engines.hpp"
+
+#include <algorithm>
+
+#include "models/errors.hpp"
+#include "sim/op_cost.hpp"
+
+namespace ebb::sim {
+namespace {
+
+/// Heap order: std::push_heap keeps the greatest in front, and the earliest is to be.
+bool later(const CopyEngines::Copy& a, const CopyEngines::Copy& b) {
+  return a.ready != b.ready ? a.ready > b.ready : a.op > b.op;
+}
+
+/// ceil(bytes / rate). std::ceil is a library call on plain x86-64; the quotient fits an integer.
+Ticks ticks_to_move(double bytes, double rate) {
+  const double ticks = bytes / rate;
+  EBB_ASSERT(ticks >= 0 && ticks <= static_cast<double>(kLongestOp.value));
+  const auto whole = static_cast<std::int64_t>(ticks);
+  return {whole + (static_cast<double>(whole) < ticks ? 1 : 0)};
+}
+
+}  // namespace
+
+void CopyEngines::reset(const CopyRates& rates) {
+  rates_ = rates;
+  flowing_ = 0;
+  now_ = {0};
+  for (Engine& engine : engines_) {
+    engine.state = State::idle;
+    engine.next = kNever;
+    engine.waiting.clear();
+  }
+}
+
+void CopyEngines::enqueue(Direction direction, const Copy& copy) {
+  Engine& engine = engines_[static_cast<unsigned>(direction)];
+  engine.waiting.push_back(copy);
+  std::push_heap(engine.waiting.begin(), engine.waiting.end(), later);
+  if (engine.state == State::idle) engine.next = std::max(now_, engine.waiting.front().ready);
+}
+
+void CopyEngines::take(Engine& engine) {
+  const Copy& copy = engine.waiting.front();
+  engine.state = State::starting;
+  engine.start = now_;
+  engine.next = now_ + copy.latency;
+  engine.left = copy.bytes;
+  engine.rate = 0;
+  engine.op = copy.op;
+  std::pop_heap(engine.waiting.begin(), engine.waiting.end(), later);
+  engine.waiting.pop_back();
+}
+
+void CopyEngines::retire(Engine& engine, Ended& ended) {
+  ended = {.op = engine.op, .start = engine.start, .end = now_};
+  engine.state = State::idle;
+  engine.next = engine.waiting.empty() ? kNever : std::max(now_, engine.waiting.front().ready);
+}
+
+/// The set of flowing copies is `flowing` from now on: charges what has flowed, and sets new rates and ends.
+void CopyEngines::share(unsigned flowing) {
+  flowing_ = flowing;
+  for (unsigned d = 0; d < kDirections; ++d) {
+    Engine& engine = engines_[d];
+    const double rate = rates_.bytes_per_tick[flowing][d];
+    if ((flowing >> d & 1U) == 0 || rate == engine.rate) continue;
+    engine.left = std::max(0.0, engine.left - engine.rate * static_cast<double>((now_ - engine.since).value));
+    engine.rate = rate;
+    engine.since = now_;
+    engine.next = now_ + ticks_to_move(engine.left, rate);
+  }
+}
+
+unsigned CopyEngines::advance(std::array<Ended, kDirections>& ended) {
+  unsigned count = 0;
+  while (count == 0) {
+    now_ = std::min(engines_[0].next, engines_[1].next);
+    if (now_ == kNever) return 0;
+    unsigned flowing = flowing_;
+    for (unsigned d = 0; d < kDirections; ++d) {
+      Engine& engine = engines_[d];
+      if (engine.next != now_) continue;
+      if (engine.state == State::idle) {
+        take(engine);
+      } else if (engine.state == State::starting) {
+        engine.state = State::flowing;
+        flowing |= 1U << d;
+      } else {
+        retire(engine, ended[count++]);
+        flowing &= ~(1U << d);
+      }
+    }
+    if (flowing != flowing_) share(flowing);
+  }
+  return count;
+}
+
+}  // namespace ebb::sim

@@ -1,0 +1,103 @@
+#include "sim/op_cost.hpp"
+
+#include <algorithm>
+
+#include "models/errors.hpp"
+
+namespace ebb::sim {
+namespace {
+
+double in_ticks(Seconds t) { return t.value * static_cast<double>(kTicksPerSecond); }
+double per_byte(BytesPerSecond rate) { return static_cast<double>(kTicksPerSecond) / rate.value; }
+
+/// Bytes at a cost per byte. No bytes cost nothing even where the cluster has no rate (infinitely many ticks a byte).
+double moving(Bytes bytes, double ticks_per_byte) {
+  return bytes.value == 0 ? 0.0 : static_cast<double>(bytes.value) * ticks_per_byte;
+}
+
+Ticks rounded(double ticks) {
+  EBB_ASSERT(ticks >= 0 && ticks <= static_cast<double>(kLongestOp.value));
+  return {static_cast<std::int64_t>(ticks + 0.5)};
+}
+
+}  // namespace
+
+OpCost::OpCost(const Cluster& cluster, const Sharing& sharing)
+    : copy_latency_(in_ticks(cluster.host_link.latency.value)),
+      synchronize_(in_ticks(cluster.calls.synchronize.value)),
+      launch_(in_ticks(cluster.calls.launch.value)),
+      chunk_(in_ticks(cluster.calls.chunk.value)),
+      tensor_scan_(in_ticks(cluster.calls.tensor_scan.value)),
+      adam_(per_byte(cluster.gpu.adam.value)),
+      adam_foreach_(per_byte(cluster.gpu.adam_foreach.value)),
+      hbm_(per_byte(cluster.gpu.hbm.value)),
+      cpu_adam_(per_byte(cluster.host.cpu_adam.value) * static_cast<double>(sharing.ranks_per_host)),
+      nvlink_(per_byte(cluster.interconnect.nvlink.value)),
+      network_(per_byte(cluster.interconnect.network.value)),
+      nvlink_latency_(in_ticks(cluster.interconnect.nvlink_latency.value)),
+      network_latency_(in_ticks(cluster.interconnect.network_latency.value)) {
+  EBB_ASSERT(sharing.ranks_per_host >= 1);
+}
+
+Ticks OpCost::operator()(const Op& op) const {
+  switch (op.kind) {
+    case OpKind::allocate:
+    case OpKind::release:
+      return {0};
+    case OpKind::copy_h2d:
+    case OpKind::copy_d2h:
+      return rounded(copy_latency_ * op.calls);
+    case OpKind::kernel:
+      return rounded(kernel(op));
+    case OpKind::collective:
+      return rounded(collective(op));
+    case OpKind::compute:
+      EBB_ASSERT(op.duration >= Ticks{0} && op.duration <= kLongestOp);
+      return op.duration;
+    case OpKind::host_work:
+      return rounded(host_work(op));
+    case OpKind::host_wait:
+      return rounded(synchronize_);
+  }
+  EBB_ASSERT(!"an op kind");
+}
+
+double OpCost::kernel(const Op& op) const {
+  double ticks_per_byte = hbm_;
+  if (op.work == Work::adam) ticks_per_byte = adam_;
+  if (op.work == Work::adam_foreach) ticks_per_byte = adam_foreach_;
+  const double later_launches = op.calls > 1 ? (op.calls - 1) * launch_ : 0.0;
+  return launch_ + std::max(moving(op.bytes, ticks_per_byte), later_launches);
+}
+
+double OpCost::host_work(const Op& op) const {
+  switch (op.work) {
+    case Work::chunk_overhead:
+      return chunk_ * op.calls;
+    case Work::tensor_scan:
+      return tensor_scan_ * op.calls;
+    case Work::launch:
+      return launch_ * op.calls;
+    case Work::cpu_adam:
+      return moving(op.bytes, cpu_adam_);
+    default:
+      EBB_ASSERT(!"host work");
+  }
+}
+
+double OpCost::collective(const Op& op) const {
+  if (op.members <= 1) return 0.0;
+  EBB_ASSERT(op.domains >= 1 && op.domains <= op.members);
+  const double n = op.members;
+  const double k = op.domains;
+  const double passes = op.work == Work::all_reduce ? 2.0 : 1.0;
+  const double steps = passes * (n - 1);
+  const double hops = passes * (k - 1);
+  double ticks_per_byte = network_ * k / n;
+  if (op.domains == 1) ticks_per_byte = nvlink_;
+  if (op.domains > 1 && op.domains < op.members) ticks_per_byte = std::max(nvlink_, ticks_per_byte);
+  return (steps - hops) * nvlink_latency_ + hops * network_latency_ +
+         moving(op.bytes, ticks_per_byte) * passes * (n - 1) / n;
+}
+
+}  // namespace ebb::sim

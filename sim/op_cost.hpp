@@ -1,0 +1,61 @@
+// OpCost: how long an op takes once it may start, without waiting and without sharing a link.
+//
+//   allocate, release     0
+//   host_wait             calls.synchronize, after the waiting itself
+//   copy_h2d, copy_d2h    host_link.latency * calls; then the bytes flow (copy_engines.hpp), which is not counted here
+//   kernel                launch + max(bytes / rate, (calls - 1) * launch): launches queue up behind a long kernel
+//                         (roofline of memory-bound work). rate: gpu.adam, gpu.adam_foreach, otherwise gpu.hbm. `bytes`
+//                         is what the kernel must move: 28 per element of fp32 Adam
+//   compute               op.duration
+//   host_work             calls * (calls.chunk | calls.tensor_scan | calls.launch); host Adam: bytes / (host.cpu_adam /
+//                         ranks_per_host)
+//   collective            a ring of n members over k NVLink domains: (steps - hops) * nvlink_latency + hops *
+//                         network_latency + S * (n - 1) / n * passes / bus, with steps = passes * (n - 1), hops =
+//                         passes * (k - 1), passes = 2 for all-reduce and 1 otherwise; bus = nvlink in one domain,
+//                         network where each member has a domain of its own, and min(nvlink, network * n / k) between:
+//                         every GPU has its own network link and NCCL spreads its channels over them. One member: 0.
+//                         Source: ncclTopoGetAlgoTime and tuning.cc of NCCL 2.28 (ring), nccl-tests' bus-bandwidth
+//                         factors. Left out: NCCL's base latency, protocols and trees.
+#pragma once
+
+#include "models/cluster.hpp"
+#include "models/plan.hpp"
+#include "sim/simulate.hpp"
+
+namespace ebb::sim {
+
+/// The longest single op: 11 days, a ninth of what Ticks can count.
+inline constexpr Ticks kLongestOp{1'000'000'000'000'000'000};
+
+/// A cluster's figures in ticks, so that an op costs a few multiplications. A figure that no op of a plan uses may be
+/// 0.
+class OpCost {
+ public:
+  OpCost() = default;
+  /// Precondition: ranks_per_host >= 1.
+  OpCost(const Cluster& cluster, const Sharing& sharing);
+
+  /// Rounded to the nearest tick. A result below 0, above kLongestOp or not a number is a bug in the inputs' checks.
+  Ticks operator()(const Op& op) const;
+
+ private:
+  double kernel(const Op& op) const;
+  double host_work(const Op& op) const;
+  double collective(const Op& op) const;
+
+  double copy_latency_ = 0;  // ticks
+  double synchronize_ = 0;
+  double launch_ = 0;
+  double chunk_ = 0;
+  double tensor_scan_ = 0;
+  double adam_ = 0;  // ticks per byte
+  double adam_foreach_ = 0;
+  double hbm_ = 0;
+  double cpu_adam_ = 0;
+  double nvlink_ = 0;
+  double network_ = 0;
+  double nvlink_latency_ = 0;  // ticks
+  double network_latency_ = 0;
+};
+
+}  // namespace ebb::sim
