@@ -83,17 +83,17 @@ void CopyEngines::share(unsigned flowing) {
 }
 
 unsigned CopyEngines::advance(std::array<Ended, kDirections>& ended) {
-  unsigned count = 0;
-  while (count == 0) {
+  for (;;) {
     now_ = std::min(engines_[0].next, engines_[1].next);
     if (now_ == kNever) return 0;
+    unsigned count = 0;
     unsigned flowing = flowing_;
+    bool only_takes = true;
     for (unsigned d = 0; d < kDirections; ++d) {
       Engine& engine = engines_[d];
-      if (engine.next != now_) continue;
-      if (engine.state == State::idle) {
-        take(engine);
-      } else if (engine.state == State::starting) {
+      if (engine.next != now_ || engine.state == State::idle) continue;
+      only_takes = false;
+      if (engine.state == State::starting) {
         engine.state = State::flowing;
         flowing |= 1U << d;
       } else {
@@ -102,8 +102,12 @@ unsigned CopyEngines::advance(std::array<Ended, kDirections>& ended) {
       }
     }
     if (flowing != flowing_) share(flowing);
+    if (count > 0) return count;
+    if (!only_takes) continue;  // a copy of no bytes may end at this very tick
+    for (Engine& engine : engines_) {
+      if (engine.next == now_) take(engine);
+    }
   }
-  return count;
 }
 
 }  // namespace ebb::sim
