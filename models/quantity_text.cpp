@@ -124,7 +124,7 @@ long double parse(std::string_view text, std::span<const Unit> units, const Plac
 
 std::int64_t whole(long double number, std::string_view text, const Place& place) {
   constexpr auto kMost = static_cast<long double>(std::numeric_limits<std::int64_t>::max());
-  if (!(number < kMost)) reject(text, place, "is out of range", "use less than 2^63");
+  if (!(number <= kMost)) reject(text, place, "is out of range", "use less than 2^63");
   return static_cast<std::int64_t>(std::llround(number));
 }
 
