@@ -166,5 +166,7 @@ TEST_CASE("EBB_LIBRARY names another library") {
   const std::string error = job_error(kSmall);
   ::unsetenv("EBB_LIBRARY");
   REQUIRE(names.empty());
-  REQUIRE(error == "j.yaml:1:8: unknown model \"llama3-8b\"; known models:");
+  REQUIRE(error ==
+          "j.yaml:1:8: unknown model \"llama3-8b\"; the library no-such-directory has none: set EBB_LIBRARY, or give a "
+          "path");
 }

@@ -35,7 +35,7 @@ TEST_CASE("elements: whole numbers with exponents, separators and decimal prefix
   REQUIRE(parse_numel("1_000_000").value == 1000000);
   REQUIRE(parse_numel("400M").value == 400000000);
   REQUIRE(parse_numel("1.5e3").value == 1500);
-  REQUIRE(error_of([] { parse_numel("1.5"); }) == "\"1.5\" is not a whole number; use a whole number of elements");
+  REQUIRE(error_of([] { parse_numel("1.5"); }) == "\"1.5\" is not a whole number; use a whole number");
 }
 
 TEST_CASE("rates and times") {
