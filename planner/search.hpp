@@ -7,37 +7,48 @@
 
 #include "models/job.hpp"
 #include "models/timeline.hpp"
+#include "planner/flags.hpp"
 #include "planner/lower.hpp"
 
 namespace ebb {
 
-/// Which Megatron-LM the user runs; decides which flags exist.
-enum class Megatron : std::uint8_t { any, main, dev, pr6544 };
+/// One phase of the step: duration on the slowest rank, memory on whichever rank holds most.
+struct PhaseAnswer {
+  Phase phase = Phase::forward;
+  Seconds duration{0};
+  Bytes device_peak{0};      // allocated
+  Bytes device_reserved{0};  // upper bound of what this phase makes the allocator hold
+  Bytes host_pinned{0};
+};
 
 /// One candidate evaluated on the worst rank of every distinct pipeline stage.
 struct Answer {
   Candidate candidate;
   std::vector<std::string> flags;  // argument tokens to paste
   std::string requires_megatron;   // "", "main", "dev", "pr6544" or "ebb" (Ebb's own runtime)
-  bool deployable = false;         // under the Megatron asked for
+  std::string objection;           // why Megatron would refuse it for this job; "" when it would not
+  bool deployable = false;         // under the Megatron asked for, and no objection
   bool fits_device = false;
   bool fits_host = false;
-  Bytes device_peak{0};           // allocated, max over ranks
-  Bytes device_reserved{0};       // upper bound of what the allocator holds
-  Bytes host_pinned_per_rank{0};  // max over ranks
+  std::vector<Term> device_terms;  // of the rank with the highest peak, between steps; without optimizer state
+  Bytes device_between_steps{0};   // allocated, max over ranks
+  Bytes device_peak{0};            // allocated, max over ranks
+  Bytes device_reserved{0};        // upper bound of what the allocator holds
+  Bytes host_pinned_per_rank{0};   // max over ranks
   Bytes host_pinned_per_host{0};
   Bytes host_pageable_per_host{0};
   Seconds optimizer{0};   // the step phase, max over ranks
   Seconds step{0};        // the whole step
   double slowdown = 1.0;  // step / resident's step
   std::string reason;
-  std::vector<PhaseSummary> phases;  // of the slowest rank
+  std::vector<PhaseAnswer> phases;
   bool feasible() const { return fits_device && fits_host; }
 };
 
 struct SearchOptions {
   Megatron megatron = Megatron::any;
-  bool exhaustive = false;  // simulate every breakpoint instead of pruning by bounds: for tests
+  bool exhaustive = false;  // evaluate every candidate instead of pruning by bounds: for tests
+  bool cures = true;        // when nothing fits, try what would help
 };
 
 struct SearchResult {
@@ -45,12 +56,21 @@ struct SearchResult {
   std::vector<Answer> candidates;          // best of each policy and the neighbours worth showing, in table order
   Bytes device_budget{0};
   Bytes host_budget{0};
-  std::string shortfall;  // when nothing fits: by how much, and what would cure it
+  std::string shortfall;           // when nothing fits: by how much
+  std::vector<std::string> cures;  // ... and what would help, each tried
 };
 
+/// At most eight candidates of Megatron's (every policy's best, chunked at the production size, and the chunked and
+/// windowed candidates that need least memory), then Ebb's own. `job.offload` limits what is tried. Precondition:
+/// check(job) passed. Deterministic.
 SearchResult search(const Job& job, const SearchOptions& options);
 
-/// One candidate, evaluated like search does. InputError when the candidate does not suit the job.
+/// The job's budgets, or what they default to: device memory less the context, and the host's memory.
+Bytes device_budget_of(const Job& job);
+Bytes host_budget_of(const Job& job);
+
+/// One candidate, evaluated like search does; `reason` says what stands against it. Preconditions: check(job) passed
+/// and the candidate is in range (constraints.hpp).
 Answer evaluate(const Job& job, const Candidate& candidate);
 
 }  // namespace ebb

@@ -1,1 +1,46 @@
-#include "models/units.hpp"
+#include "reports/table.hpp"
+
+#include <algorithm>
+
+#include "models/errors.hpp"
+
+namespace ebb::reports {
+
+namespace {
+
+std::size_t width_of(const std::string& text) {
+  const auto starts_character = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; };
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
+}
+
+}  // namespace
+
+void Table::add_row(std::vector<std::string> cells) {
+  EBB_ASSERT(cells.size() == columns_.size());
+  rows_.push_back(std::move(cells));
+}
+
+std::vector<std::string> Table::lines() const {
+  std::vector<std::size_t> widths;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    std::size_t width = width_of(columns_[i].title);
+    for (const auto& row : rows_) width = std::max(width, width_of(row[i]));
+    widths.push_back(width);
+  }
+  const auto line_of = [&](const auto& cell_of) {
+    std::string line;
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const std::string& cell = cell_of(i);
+      const std::string blanks(widths[i] - width_of(cell), ' ');
+      if (i > 0) line += "  ";
+      line += columns_[i].align == Align::right ? blanks + cell : cell + blanks;
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    return line;
+  };
+  std::vector<std::string> lines = {line_of([&](std::size_t i) -> const std::string& { return columns_[i].title; })};
+  for (const auto& row : rows_) lines.push_back(line_of([&](std::size_t i) -> const std::string& { return row[i]; }));
+  return lines;
+}
+
+}  // namespace ebb::reports

@@ -44,6 +44,7 @@ std::vector<std::uint32_t> counts(const std::vector<Chunk>& chunks) {
 
 TEST_CASE("windowed chunks equal Megatron's printed lists", "[chunking]") {
   std::ifstream file(EBB_TEST_DATA "/megatron/measured-layouts.json");
+  REQUIRE(file);
   const nlohmann::json facts = nlohmann::json::parse(file)["jobs"][0];
   Job job = test::job(test::measured(facts["layers"], facts["hidden"], facts["ffn"], facts["heads"]), 1);
   job.parallel.overlap_grad_reduce = false;

@@ -37,7 +37,9 @@ Numel largest(const std::vector<Shard>& shards) {
 }
 
 TEST_CASE("shards, buffers and buckets equal Megatron's own lists", "[layout]") {
-  for (const nlohmann::json& facts : measured_layouts()["jobs"]) {
+  const nlohmann::json measured = measured_layouts();
+  REQUIRE(measured["jobs"].size() == 2);
+  for (const nlohmann::json& facts : measured["jobs"]) {
     const Job job = measured_job(facts);
     const StageLayout stage = stage_layout(job, 0);
     const std::vector<Shard> shards = rank_shards(stage, 0, 0);
@@ -134,7 +136,7 @@ std::vector<Recorded> recorded_cases() {
        492'011'008},
       {"gpt/gpt3_7b_tp1_pp4_memory_speed", interleaved, 23'364'796'416, 24'808'996'864},
       // By hand: 12 layers of attention 1536 x 512 + 512 x 512, router 8 x 512 and two LayerNorms of 2 x 512, with
-      // 50304 x 512 + 1024 x 512 embeddings and a final LayerNorm of 2 x 512, are 38,974,464 dense elements over 8
+      // 50304 x 512 + 1024 x 512 embeddings and a final LayerNorm of 2 x 512, are 38,937,600 dense elements over 8
       // ranks; one expert of 2 x 1024 x 512 in each layer, 12,582,912 elements, is owned whole. 7.5 and 18 bytes.
       {"moe/gpt3_moe_mcore_te_ep8_resume_torch_dist_dist_optimizer", experts, 518'524'416, 788'357'120},
   };
@@ -154,6 +156,28 @@ TEST_CASE("static memory of the last rank explains what Megatron's tests recorde
     CHECK(rest >= 73 * kMiB);
     if (job.parallel.pipeline == 1 && !job.model.moe) CHECK(rest <= 100 * kMiB);
   }
+}
+
+TEST_CASE("a stage with latent attention, experts and a prediction layer adds up by hand", "[layout]") {
+  // .../moe/gpt3_mcore_te_tp2_pp2_ep4_etp1_mtp_resume_torch_dist_fp8, last stage: eight MoE layers and the prediction
+  // layer, its copy of the embedding and the output layer (1024 V / 2 elements each). In every layer, at TP 2:
+  //   MLA: proj 1024 x 2048, q 1536 x 1024 + 3072 x 1536, kv 576 x 1024 + 4096 x 512, norms 1536 + 512 + 2 x 1024
+  //   MoE: router 32 x 1024, shared expert 1024 x 1024 + 1024 x 512; eight experts of 3 x 1024 x 1024
+  ModelSpec model = test::deepseek_v3();
+  model.layers = 16, model.hidden = 1024, model.ffn = 4096, model.heads = model.kv_heads = 32, model.vocab = 50257;
+  model.vocab_divisible_by = 3232;
+  model.moe = MoeSpec{.experts = 32, .top_k = 4, .ffn = 1024, .shared_ffn = 1024, .first_dense_layers = 1};
+  Job job = test::job(model, 8, 2, 2);
+  job.parallel.virtual_pipeline = 4, job.parallel.expert = 4, job.parallel.expert_tensor = 1;
+  const std::int64_t attention = 1024 * 2048 + 1536 * 1024 + 3072 * 1536 + 576 * 1024 + 4096 * 512 + 1536 + 512 + 2048;
+  const std::int64_t layer = attention + 32 * 1024 + 1024 * 1024 + 1024 * 512;
+  const std::int64_t around = 512 * 2048 + 4 * 1024;  // eh_proj; enorm, hnorm, its final norm, the model's final norm
+  const std::int64_t vocabulary = 51712;              // 50257 rounded up to 3232 x 2
+  std::map<bool, std::int64_t> elements;
+  for (const Parameter& p : stage_layout(job, 1).parameters) elements[p.expert] += p.numel().value;
+  CHECK(elements[false] == 9 * layer + around + 1024 * vocabulary);
+  CHECK(elements[true] == 9 * 8 * 3 * 1024 * 1024);
+  CHECK(elements[false] - 1024 * vocabulary == 115'220'480);
 }
 
 TEST_CASE("bucket size: the default counts the whole data-parallel group, and only the first chunk is bucketed",

@@ -1,9 +1,13 @@
 ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/activations_test.cpp
+  planner/candidates_test.cpp
   planner/chunking_test.cpp
   planner/compute_model_test.cpp
+  planner/constraints_test.cpp
+  planner/flags_test.cpp
   planner/footprint_test.cpp
   planner/layout_test.cpp
   planner/parameters_test.cpp
+  planner/recommend_test.cpp
 )
 target_link_libraries(planner_tests PRIVATE nlohmann_json::nlohmann_json)

@@ -1,0 +1,57 @@
+// Lower bounds on what a candidate costs one rank, in closed form: cheap enough for thousands of candidates, so that
+// search simulates only those that could still win.
+//
+// Time. Every policy shares the frame of the step (forward, backward, gradient reduction, norm, clip), which `resident`
+// has been simulated for. On top of it, with K chunks, T tensors, n elements, S state bytes an element and each rate as
+// it is when nothing else uses the link:
+//   chunked    is serial: K * (fixed costs) + 6 T * latency + n S / h2d + n S / d2h + Adam + cast. Nothing overlaps, so
+//              the bound is the time itself, up to launches that queue behind each other.
+//   windowed,  pipelined: the longest of the busy chains: all copies in, then Adam and the copy out of the last chunk;
+//   the
+//              first chunk in, then all copies out; every slot's own round of in, Adam, out; all bytes at the rate of
+//              both directions together.
+//   cpu-adam   the frame alone.
+// Memory. Sums without the allocator's rounding, through reserved_bound(), which is monotone.
+#pragma once
+
+#include "models/policy.hpp"
+#include "models/timeline.hpp"
+#include "planner/lower.hpp"
+#include "planner/reserve_margin.hpp"
+#include "sim/simulate.hpp"
+
+namespace ebb {
+
+struct Bound {
+  Seconds step{0};
+  Bytes reserved{0};
+};
+
+class RankBounds {
+ public:
+  /// `resident`: the summary of the rank's simulated resident step. `rank` outlives the bounds.
+  RankBounds(const RankModel& rank, const StepSummary& resident, const sim::Sharing& sharing);
+
+  /// O(shards).
+  Bound operator()(const Candidate& candidate) const;
+
+ private:
+  /// Times of one direction's chunks in order, and what they move.
+  struct Transfers;
+
+  Seconds chunked_step(const Candidate& candidate, Numel& largest_chunk) const;
+  Seconds windowed_step(const Candidate& candidate, DeviceUse& use) const;
+  Seconds pipelined_step(const Candidate& candidate) const;
+  double longest_chain(const Transfers& transfers, std::size_t slots) const;
+  double adam_seconds(Numel numel, bool writes_params) const;
+
+  const RankModel* rank_;
+  double frame_ = 0;            // seconds of the resident step outside its optimizer phase
+  double before_finalize_ = 0;  // ... before gradient finalization
+  double after_step_ = 0;       // ... after the optimizer phase
+  double h2d_ = 0;              // bytes per second alone
+  double d2h_ = 0;
+  double most_ = 0;  // the highest sum of both directions
+};
+
+}  // namespace ebb

@@ -1,0 +1,168 @@
+#include "planner/candidates.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "models/errors.hpp"
+#include "planner/chunking.hpp"
+
+namespace ebb {
+
+std::int64_t roundest(std::int64_t low, std::int64_t high, std::int64_t base) {
+  EBB_ASSERT(0 <= low && low < high && base >= 2);
+  std::int64_t best = low;
+  for (std::int64_t step = base; step <= high / 2 + 1; step *= base) {
+    const std::int64_t multiple = low == 0 ? step : round_up(low, step);
+    if (multiple >= high) break;  // a multiple of a larger power would be one of this power too
+    best = multiple;
+  }
+  return best;
+}
+
+namespace {
+
+template <class T>
+void sort_unique(std::vector<T>& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+/// Where the last interval, which has no end, is cut: enough room for a value with one significant digit.
+std::int64_t last_end(std::int64_t low, std::int64_t base) {
+  std::int64_t power = 1;
+  while (power <= low / base) power *= base;
+  return round_up(low, power) + 1;
+}
+
+std::vector<std::int64_t> round_values(std::vector<std::int64_t> breakpoints, std::int64_t base) {
+  sort_unique(breakpoints);
+  std::vector<std::int64_t> values;
+  for (std::size_t i = 0; i < breakpoints.size(); ++i) {
+    const std::int64_t low = breakpoints[i];
+    const std::int64_t high = i + 1 < breakpoints.size() ? breakpoints[i + 1] : last_end(low, base);
+    values.push_back(roundest(low, high, base));
+  }
+  return values;
+}
+
+}  // namespace
+
+std::vector<Numel> round_numels(std::vector<Numel> breakpoints) {
+  std::vector<std::int64_t> plain;
+  for (const Numel breakpoint : breakpoints) plain.push_back(std::max<std::int64_t>(breakpoint.value, 1));
+  std::vector<Numel> values;
+  for (const std::int64_t value : round_values(std::move(plain), 10)) values.push_back({value});
+  return values;
+}
+
+std::vector<std::int64_t> round_sizes_mb(std::vector<std::int64_t> breakpoints) {
+  for (std::int64_t& breakpoint : breakpoints) breakpoint = std::max<std::int64_t>(breakpoint, 1);
+  std::vector<std::int64_t> values = round_values(std::move(breakpoints), 2);
+  values.insert(values.begin(), 0);
+  return values;
+}
+
+namespace {
+
+/// The interval that holds the production size is represented by it.
+std::vector<Numel> chunk_numels(const Job& job, std::span<const std::vector<Shard>> ranks) {
+  if (job.offload.chunk_numel) return {*job.offload.chunk_numel};
+  std::vector<Numel> breakpoints;
+  for (const auto& shards : ranks) {
+    const std::vector<Numel> more = numel_breakpoints(shards);
+    breakpoints.insert(breakpoints.end(), more.begin(), more.end());
+  }
+  sort_unique(breakpoints);
+  const auto above = std::upper_bound(breakpoints.begin(), breakpoints.end(), kProductionNumel);
+  std::vector<Numel> values = round_numels(breakpoints);
+  const auto holder = static_cast<std::size_t>(above - breakpoints.begin());
+  if (holder > 0)
+    values[holder - 1] = kProductionNumel;
+  else
+    values.insert(values.begin(), kProductionNumel);
+  sort_unique(values);
+  return values;
+}
+
+std::vector<std::int64_t> chunk_sizes_mb(const Job& job, std::span<const std::vector<Shard>> ranks) {
+  if (job.offload.chunk_size_mb) return {*job.offload.chunk_size_mb};
+  std::vector<std::int64_t> breakpoints;
+  for (const auto& shards : ranks) {
+    const auto more = moment_breakpoints_mb(shards, job.precision.moment_bytes());
+    breakpoints.insert(breakpoints.end(), more.begin(), more.end());
+  }
+  sort_unique(breakpoints);
+  return round_sizes_mb(std::move(breakpoints));
+}
+
+std::vector<double> fractions(const Job& job) {
+  if (job.offload.fraction) return {*job.offload.fraction};
+  std::vector<double> values;
+  for (int twentieths = 1; twentieths <= 20; ++twentieths) values.push_back(twentieths / 20.0);
+  return values;
+}
+
+std::vector<int> slot_counts(const Job& job) {
+  if (job.offload.slots) return {*job.offload.slots};
+  return {2, 3, 4};
+}
+
+std::vector<Numel> slot_numels(const Job& job, Numel owned) {
+  if (job.offload.chunk_numel) return {*job.offload.chunk_numel};
+  std::vector<Numel> values;
+  for (Numel numel{1 << 20}; values.empty() || numel.value < owned.value; numel = numel * 2) values.push_back(numel);
+  return values;
+}
+
+void append(std::vector<Candidate>& list, const Job& job, Policy policy, std::span<const std::vector<Shard>> ranks) {
+  Candidate candidate;
+  candidate.policy = policy;
+  Numel most_owned{0};
+  for (const auto& shards : ranks) most_owned = std::max(most_owned, owned(shards));
+  switch (policy) {
+    case Policy::resident:
+    case Policy::full_reload:
+      list.push_back(candidate);
+      return;
+    case Policy::chunked:
+      for (const Numel numel : chunk_numels(job, ranks)) {
+        candidate.chunk_numel = numel;
+        list.push_back(candidate);
+      }
+      return;
+    case Policy::windowed:
+      for (const double fraction : fractions(job))
+        for (const std::int64_t size : chunk_sizes_mb(job, ranks)) {
+          candidate.fraction = fraction;
+          candidate.chunk_size_mb = size;
+          list.push_back(candidate);
+        }
+      return;
+    case Policy::cpu_adam:
+      for (const double fraction : fractions(job)) {
+        candidate.fraction = fraction;
+        list.push_back(candidate);
+      }
+      return;
+    case Policy::pipelined:
+      for (const int slots : slot_counts(job))
+        for (const Numel numel : slot_numels(job, most_owned)) {
+          candidate.slots = slots;
+          candidate.chunk_numel = numel;
+          list.push_back(candidate);
+        }
+      return;
+  }
+}
+
+}  // namespace
+
+std::vector<Candidate> candidates_of(const Job& job, std::span<const std::vector<Shard>> ranks) {
+  std::vector<Candidate> list;
+  for (const Policy policy : kPolicies)
+    if (policy == Policy::resident || !job.offload.policy || job.offload.policy == policy)
+      append(list, job, policy, ranks);
+  return list;
+}
+
+}  // namespace ebb

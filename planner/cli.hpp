@@ -1,0 +1,29 @@
+// The commands of `ebb`. Each loads and checks the job, computes, writes its result to stdout and returns the exit
+// code: 0 answered, 1 answered in the negative. Bad input and a failing machine are exceptions (main.cpp: 2 and 3).
+#pragma once
+
+#include <string>
+
+#include "models/job.hpp"
+#include "planner/cli_options.hpp"
+#include "planner/constraints.hpp"
+#include "planner/search.hpp"
+#include "reports/answer.hpp"
+
+namespace ebb::cli {
+
+int run_plan(const PlanOptions& options);
+int run_simulate(const SimulateOptions& options);
+int run_layout(const LayoutOptions& options);
+
+/// The request on the command line, completed by the job's `offload:` where that names the same policy, or where the
+/// command line names none. InputError names the option.
+Candidate candidate_from(const CandidateOptions& options, const Job& job);
+
+/// A file name as an argument of a command to paste.
+std::string quoted(const std::string& argument);
+
+reports::Header header_of(const Job& job);
+reports::Candidate report_of(const Answer& answer);
+
+}  // namespace ebb::cli

@@ -1,0 +1,103 @@
+// Between what users write, what the search answers, and what reports print.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/quantity_text.hpp"
+#include "planner/cli.hpp"
+#include "planner/compute_model.hpp"
+
+namespace ebb::cli {
+
+namespace {
+
+const RequestPlaces kOptionPlaces = {.policy = {"--policy"},
+                                     .chunk_numel = {"--chunk-numel"},
+                                     .chunk_size_mb = {"--chunk-size-mb"},
+                                     .fraction = {"--fraction"},
+                                     .slots = {"--slots"}};
+
+CandidateRequest request_from(const CandidateOptions& options) {
+  CandidateRequest request;
+  if (options.policy) request.policy = parse_policy(*options.policy, kOptionPlaces.policy);
+  if (options.chunk_numel) request.chunk_numel = parse_numel(*options.chunk_numel, kOptionPlaces.chunk_numel);
+  if (options.chunk_size_mb) request.chunk_size_mb = parse_count(*options.chunk_size_mb, kOptionPlaces.chunk_size_mb);
+  if (options.fraction) request.fraction = parse_ratio(*options.fraction, kOptionPlaces.fraction);
+  if (options.slots)
+    request.slots = static_cast<int>(std::min<std::int64_t>(parse_count(*options.slots, kOptionPlaces.slots), 1 << 20));
+  return request;
+}
+
+template <class T>
+void complete(std::optional<T>& value, const std::optional<T>& from_job) {
+  if (!value) value = from_job;
+}
+
+}  // namespace
+
+Candidate candidate_from(const CandidateOptions& options, const Job& job) {
+  CandidateRequest request = request_from(options);
+  const Offload& offload = job.offload;
+  complete(request.policy, offload.policy);
+  if (request.policy && request.policy == offload.policy) {
+    complete(request.chunk_numel, offload.chunk_numel);
+    complete(request.chunk_size_mb, offload.chunk_size_mb);
+    complete(request.fraction, offload.fraction);
+    complete(request.slots, offload.slots);
+  }
+  return candidate_of(request, kOptionPlaces);
+}
+
+std::string quoted(const std::string& argument) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("._-/+=:,@").find(c) != std::string_view::npos;
+  };
+  if (!argument.empty() && std::all_of(argument.begin(), argument.end(), plain)) return argument;
+  std::string text = "'";
+  for (const char c : argument) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+reports::Header header_of(const Job& job) {
+  reports::Header header;
+  header.job = job.name;
+  header.ebb_version = EBB_VERSION;
+  header.model = job.model.name;
+  header.cluster = job.cluster.name;
+  header.gpus = job.parallel.gpus;
+  header.gpus_per_host = std::min(job.cluster.gpus_per_host, job.parallel.gpus);
+  header.device_budget = device_budget_of(job);
+  header.host_budget = host_budget_of(job);
+  header.compute_measured = job.compute.step_seconds.has_value();
+  return header;
+}
+
+reports::Candidate report_of(const Answer& answer) {
+  const Candidate& c = answer.candidate;
+  reports::Candidate report;
+  report.policy = name_of(c.policy);
+  if (c.policy == Policy::chunked || c.policy == Policy::pipelined) report.chunk_numel = c.chunk_numel;
+  if (c.policy == Policy::windowed) report.chunk_size_mb = c.chunk_size_mb;
+  if (c.policy == Policy::windowed || c.policy == Policy::cpu_adam) report.fraction = c.fraction;
+  if (c.policy == Policy::pipelined) report.slots = c.slots;
+  report.flags = answer.flags;
+  report.requirement = answer.requires_megatron;
+  report.takers = takers_of(c.policy);
+  report.deployable = answer.deployable;
+  report.feasible = answer.feasible();
+  report.device_peak = answer.device_peak;
+  report.device_reserved = answer.device_reserved;
+  report.device_between_steps = answer.device_between_steps;
+  for (const Term& term : answer.device_terms) report.device_terms.push_back({term.name, term.bytes});
+  report.host_pinned_per_rank = answer.host_pinned_per_rank;
+  report.host_pinned_per_host = answer.host_pinned_per_host;
+  report.host_pageable_per_host = answer.host_pageable_per_host;
+  report.optimizer = answer.optimizer;
+  report.step = answer.step;
+  report.slowdown = answer.slowdown;
+  report.reason = answer.reason;
+  return report;
+}
+
+}  // namespace ebb::cli

@@ -1,0 +1,100 @@
+#include "planner/cli_options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <sstream>
+
+#include "models/errors.hpp"
+
+namespace ebb::cli {
+
+namespace {
+
+void add_job(CLI::App& command, std::string& job) {
+  command.add_option("JOB", job, "job file (YAML)")->required()->type_name("");
+}
+
+void add_text(CLI::App& command, const char* names, std::optional<std::string>& value, const char* help,
+              const char* type) {
+  command.add_option(names, value, help)->type_name(type);
+}
+
+void add_json(CLI::App& command, bool& json) { command.add_flag("--json", json, "print one JSON document"); }
+
+void add_chunking(CLI::App& command, CandidateOptions& o) {
+  add_text(command, "--policy", o.policy, "resident, full-reload, chunked, windowed, cpu-adam or pipelined", "POLICY");
+  add_text(command, "--chunk-numel", o.chunk_numel, "elements in a chunk, e.g. 1e9 (chunked, pipelined)", "N");
+  add_text(command, "--chunk-size-mb", o.chunk_size_mb, "MiB of moments in a chunk, 0: all (windowed)", "M");
+}
+
+void add_plan(CLI::App& app, PlanOptions& o) {
+  CLI::App* command = app.add_subcommand("plan", "Which flags for this job: the fastest schedule that fits");
+  add_job(*command, o.job);
+  add_text(*command, "--budget", o.budget, "device memory a GPU may use, e.g. 60GiB", "SIZE");
+  add_text(*command, "--host-budget", o.host_budget, "pinned memory a host may use, e.g. 1.5TiB", "SIZE");
+  add_text(*command, "--megatron", o.megatron, "the Megatron-LM you run: any, main, dev or pr6544", "WHICH");
+  add_json(*command, o.json);
+  add_text(*command, "-o", o.output, "also write the JSON document to this file", "FILE");
+  command->footer("Example: ebb plan models/jobs/llama3-8b-hgx-h200.yaml --budget 60GiB --megatron dev");
+}
+
+void add_simulate(CLI::App& app, SimulateOptions& o) {
+  CLI::App* command = app.add_subcommand("simulate", "Memory and time of one policy, phase by phase");
+  add_job(*command, o.job);
+  add_chunking(*command, o.candidate);
+  add_text(*command, "--fraction", o.candidate.fraction,
+           "part of the state that moves, 0 < F <= 1 (windowed, cpu-adam)", "F");
+  add_text(*command, "--slots", o.candidate.slots, "device slots, 2 or more (pipelined)", "D");
+  add_json(*command, o.json);
+  command->footer("Example: ebb simulate models/jobs/llama3-8b-hgx-h200.yaml --policy chunked --chunk-numel 1e9");
+}
+
+void add_layout(CLI::App& app, LayoutOptions& o) {
+  CLI::App* command = app.add_subcommand("layout", "Shards, buckets and chunks of one rank's optimizer");
+  add_job(*command, o.job);
+  command->add_option("--rank", o.rank, "global rank")->required()->type_name("R");
+  add_chunking(*command, o.candidate);
+  add_json(*command, o.json);
+  command->footer(
+      "Example: ebb layout models/jobs/llama3-8b-hgx-h200.yaml --rank 7 --policy chunked --chunk-numel 1e8");
+}
+
+[[noreturn]] void reject(const CLI::ParseError& error) {
+  std::string what = error.what();
+  while (!what.empty() && (what.back() == '\n' || what.back() == '.')) what.pop_back();
+  for (char& c : what)
+    if (c == '\n') c = ' ';
+  throw InputError(Place{}, what, "see ebb --help");
+}
+
+}  // namespace
+
+Command parse(std::span<const char* const> arguments) {
+  CLI::App app("Ebb: plans and predicts optimizer-state offloading for Megatron-LM training jobs.", "ebb");
+  app.set_version_flag("--version", "ebb " EBB_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Examples:\n"
+      "  ebb plan models/jobs/llama3-8b-hgx-h200.yaml --budget 60GiB\n"
+      "  ebb simulate models/jobs/llama3-8b-hgx-h200.yaml --policy chunked --chunk-numel 1e9\n"
+      "  ebb layout models/jobs/llama3-8b-hgx-h200.yaml --rank 7\n"
+      "Exit codes: 0 answered, 1 nothing fits, 2 bad input, 3 the machine failed (files, memory).");
+  PlanOptions plan;
+  SimulateOptions simulate;
+  LayoutOptions layout;
+  add_plan(app, plan);
+  add_simulate(app, simulate);
+  add_layout(app, layout);
+  try {
+    app.parse(static_cast<int>(arguments.size()), arguments.data());
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) reject(error);
+    std::ostringstream text;
+    app.exit(error, text, text);
+    return Print{text.str()};
+  }
+  if (app.got_subcommand("plan")) return plan;
+  if (app.got_subcommand("simulate")) return simulate;
+  return layout;
+}
+
+}  // namespace ebb::cli

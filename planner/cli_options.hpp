@@ -1,0 +1,47 @@
+// The command line of `ebb`, parsed: which command with which options. Values stay text here where they carry units;
+// the commands parse them, so that every message names the option. CLI11 stays inside cli_options.cpp.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+
+namespace ebb::cli {
+
+struct PlanOptions {
+  std::string job;
+  std::optional<std::string> budget, host_budget, megatron;
+  bool json = false;
+  std::optional<std::string> output;
+};
+
+/// What describes one candidate, for `simulate` and `layout`.
+struct CandidateOptions {
+  std::optional<std::string> policy, chunk_numel, chunk_size_mb, fraction, slots;
+};
+
+struct SimulateOptions {
+  std::string job;
+  CandidateOptions candidate;
+  bool json = false;
+};
+
+struct LayoutOptions {
+  std::string job;
+  std::string rank;
+  CandidateOptions candidate;
+  bool json = false;
+};
+
+/// `--help` or `--version`: only print this.
+struct Print {
+  std::string text;
+};
+
+using Command = std::variant<PlanOptions, SimulateOptions, LayoutOptions, Print>;
+
+/// InputError for anything that is not a complete command line.
+Command parse(std::span<const char* const> arguments);
+
+}  // namespace ebb::cli

@@ -1,0 +1,59 @@
+// `ebb plan JOB`: the flags to paste.
+#include <fmt/format.h>
+
+#include "models/job_yaml.hpp"
+#include "models/quantity_text.hpp"
+#include "planner/cli.hpp"
+#include "planner/cli_output.hpp"
+#include "reports/answer_json.hpp"
+#include "reports/answer_text.hpp"
+
+namespace ebb::cli {
+
+namespace {
+
+/// A budget from the command line replaces the job's, and its option becomes the place that errors name.
+void set_budget(Job& job, const std::optional<std::string>& text, std::optional<Bytes>& budget, const char* option,
+                const char* key) {
+  if (!text) return;
+  const Place place{option};
+  budget = parse_bytes(*text, place);
+  job.places[key] = place;
+}
+
+std::string simulate_command(const std::string& job, const reports::Candidate& pick) {
+  std::string command = fmt::format("ebb simulate {} --policy {}", quoted(job), pick.policy);
+  if (pick.chunk_numel) command += fmt::format(" --chunk-numel {}", pick.chunk_numel->value);
+  if (pick.chunk_size_mb) command += fmt::format(" --chunk-size-mb {}", *pick.chunk_size_mb);
+  if (pick.fraction) command += fmt::format(" --fraction {}", *pick.fraction);
+  if (pick.slots) command += fmt::format(" --slots {}", *pick.slots);
+  return command;
+}
+
+}  // namespace
+
+int run_plan(const PlanOptions& options) {
+  SearchOptions how;
+  if (options.megatron) how.megatron = parse_megatron(*options.megatron, Place{"--megatron"});
+  Job job = load_job(options.job);
+  set_budget(job, options.budget, job.budget.device, "--budget", "budget.device");
+  set_budget(job, options.host_budget, job.budget.host, "--host-budget", "budget.host");
+  check(job);
+
+  const SearchResult result = search(job, how);
+  reports::PlanReport report;
+  report.header = header_of(job);
+  report.recommended = result.recommended;
+  for (const Answer& answer : result.candidates) report.candidates.push_back(report_of(answer));
+  report.shortfall = result.shortfall;
+  report.cures = result.cures;
+  if (result.recommended)
+    report.next_command =
+        simulate_command(options.job, report.candidates[*result.recommended]) + "   (memory and time phase by phase)";
+
+  if (options.output) write_file(*options.output, reports::to_json(report));
+  write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
+  return result.recommended ? 0 : 1;
+}
+
+}  // namespace ebb::cli

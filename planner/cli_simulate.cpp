@@ -1,0 +1,24 @@
+// `ebb simulate JOB --policy P ...`: one candidate, phase by phase. Exit 0 whether it fits or not: the answer says so.
+#include "models/job_yaml.hpp"
+#include "planner/cli.hpp"
+#include "planner/cli_output.hpp"
+#include "reports/answer_json.hpp"
+#include "reports/answer_text.hpp"
+
+namespace ebb::cli {
+
+int run_simulate(const SimulateOptions& options) {
+  const Job job = load_job(options.job);
+  check(job);
+  const Answer answer = evaluate(job, candidate_from(options.candidate, job));
+  reports::SimulateReport report;
+  report.header = header_of(job);
+  report.candidate = report_of(answer);
+  for (const PhaseAnswer& phase : answer.phases)
+    report.phases.push_back({std::string(name_of(phase.phase)), phase.duration, phase.device_peak,
+                             phase.device_reserved, phase.host_pinned});
+  write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
+  return 0;
+}
+
+}  // namespace ebb::cli

@@ -1,0 +1,83 @@
+// The fields of a candidate as a user writes them; the job's own rules are in constraints.cpp.
+#include <fmt/format.h>
+
+#include "models/nearest.hpp"
+#include "planner/constraints.hpp"
+
+namespace ebb {
+
+namespace {
+
+constexpr Numel kDefaultSlotNumel{4 << 20};
+constexpr int kDefaultSlots = 2;
+constexpr int kMostSlots = 64;
+
+bool uses_chunk_numel(Policy policy) { return policy == Policy::chunked || policy == Policy::pipelined; }
+bool uses_chunk_size_mb(Policy policy) { return policy == Policy::windowed; }
+bool uses_fraction(Policy policy) { return policy == Policy::windowed || policy == Policy::cpu_adam; }
+bool uses_slots(Policy policy) { return policy == Policy::pipelined; }
+
+void require_used(bool given, std::optional<Policy> policy, bool (*uses)(Policy), const Place& place,
+                  const char* what) {
+  if (!given || !policy || uses(*policy)) return;
+  std::string users;
+  for (const Policy other : kPolicies)
+    if (uses(other)) users += fmt::format("{}{}", users.empty() ? "" : " and ", name_of(other));
+  throw InputError(place, fmt::format("{} does not use a {}", name_of(*policy), what),
+                   fmt::format("leave it out, or choose {}", users));
+}
+
+}  // namespace
+
+void check_request(const CandidateRequest& request, const RequestPlaces& places) {
+  if (request.chunk_numel && request.chunk_numel->value < 1)
+    throw InputError(places.chunk_numel, fmt::format("{} elements are no chunk", request.chunk_numel->value),
+                     "use 1 or more, for example 1e9; full-reload is the policy without chunks");
+  if (request.chunk_size_mb && request.chunk_size_mb.value() < 0)
+    throw InputError(places.chunk_size_mb, fmt::format("{} MiB is negative", *request.chunk_size_mb),
+                     "use 0 (one window) or more");
+  if (request.chunk_size_mb && request.chunk_size_mb.value() > (1 << 24))
+    throw InputError(places.chunk_size_mb, fmt::format("{} MiB is out of range", *request.chunk_size_mb),
+                     "use 0 for one window over all state");
+  if (request.fraction && !(*request.fraction > 0 && *request.fraction <= 1))
+    throw InputError(places.fraction, fmt::format("{} is outside (0, 1]", *request.fraction),
+                     "use 1 to offload all state, 0.5 for half of it, or the policy resident for none");
+  if (request.slots && (*request.slots < 2 || *request.slots > kMostSlots))
+    throw InputError(places.slots, fmt::format("{} slots", *request.slots),
+                     fmt::format("use 2 (one is read in while the other is written back) to {}", kMostSlots));
+  require_used(request.chunk_numel.has_value(), request.policy, uses_chunk_numel, places.chunk_numel, "chunk-numel");
+  require_used(request.chunk_size_mb.has_value(), request.policy, uses_chunk_size_mb, places.chunk_size_mb,
+               "chunk size in MiB");
+  require_used(request.fraction.has_value(), request.policy, uses_fraction, places.fraction, "fraction");
+  require_used(request.slots.has_value(), request.policy, uses_slots, places.slots, "number of slots");
+}
+
+Candidate candidate_of(const CandidateRequest& request, const RequestPlaces& places) {
+  if (!request.policy) {
+    std::string names;
+    for (const Policy policy : kPolicies) names += fmt::format("{}{}", names.empty() ? "" : ", ", name_of(policy));
+    throw InputError(places.policy, "no policy is given", "use one of " + names);
+  }
+  check_request(request, places);
+  Candidate candidate;
+  candidate.policy = *request.policy;
+  if (candidate.policy == Policy::chunked && !request.chunk_numel)
+    throw InputError(places.chunk_numel, "chunked needs a chunk-numel", "use for example 1e9");
+  if (uses_chunk_numel(candidate.policy)) candidate.chunk_numel = request.chunk_numel.value_or(kDefaultSlotNumel);
+  candidate.chunk_size_mb = request.chunk_size_mb.value_or(0);
+  candidate.fraction = request.fraction.value_or(1.0);
+  if (uses_slots(candidate.policy)) candidate.slots = request.slots.value_or(kDefaultSlots);
+  return candidate;
+}
+
+Policy parse_policy(std::string_view word, const Place& place) {
+  std::vector<std::string> names;
+  for (const Policy policy : kPolicies) {
+    if (name_of(policy) == word) return policy;
+    names.emplace_back(name_of(policy));
+  }
+  throw InputError(place, fmt::format("unknown policy \"{}\"", word.substr(0, 40)),
+                   did_you_mean(word, names, "policies"));
+}
+
+}  // namespace ebb

@@ -1,0 +1,65 @@
+// Evaluator: what candidates of one job cost, by lowering and simulating them.
+//
+// What is exact and what is chosen. Layout, shards, packings and host bytes are computed for every distinct rank
+// (ranks.hpp). A candidate is lowered and simulated on a few of them: in each stage the rank that a linear estimate
+// over elements, tensors and chunks makes the slowest, and the one whose step holds the most state; the answer is the
+// maximum over these. Ranks of one host that load its links together are folded into one (sim::Sharing).
+#pragma once
+
+#include <map>
+#include <span>
+#include <vector>
+
+#include "models/timeline.hpp"
+#include "planner/bounds.hpp"
+#include "planner/ranks.hpp"
+#include "planner/search.hpp"
+#include "sim/simulator.hpp"
+
+namespace ebb {
+
+class Evaluator {
+ public:
+  /// `job` outlives the evaluator. Precondition: check(job) passed.
+  explicit Evaluator(const Job& job);
+
+  const Job& job() const { return *job_; }
+
+  /// Shards of the ranks that decide resident's step and peak: their packings are the ones worth trying.
+  std::vector<std::vector<Shard>> deciding_shards() const;
+
+  /// Never above what answer() gives.
+  Bound bound(const Candidate& candidate) const;
+  /// The same from one simulated rank, the slowest by estimate: closer, and dearer.
+  Bound probe(const Candidate& candidate);
+
+  /// Everything but what needs the other answers: `deployable` and `reason` stay as they are.
+  Answer answer(const Candidate& candidate);
+  /// The same over every distinct rank, simulated one by one: what answer() is tested against.
+  Answer answer_of_all_ranks(const Candidate& candidate);
+
+  /// Pinned and pageable bytes of the rank that needs most of each.
+  HostBytes host(const Candidate& candidate);
+  bool fits_host(const Candidate& candidate);
+
+ private:
+  std::vector<std::size_t> ranks_to_simulate(const Candidate& candidate) const;
+  Answer answer_on(const Candidate& candidate, std::span<const std::size_t> ranks);
+  void simulate(std::size_t rank, const Candidate& candidate);
+
+  const Job* job_;
+  RankSet ranks_;
+  sim::Sharing sharing_;
+  std::vector<std::size_t> deciding_;  // ranks
+  std::vector<RankBounds> bounds_;     // of deciding ranks
+  double resident_step_ = 0;           // seconds
+  std::map<Candidate, HostBytes> host_;
+  // Reused from candidate to candidate.
+  sim::Simulator simulator_;
+  Plan plan_;
+  Timeline timeline_;
+  StepSummary summary_;
+  std::vector<MemoryEvent> scratch_;
+};
+
+}  // namespace ebb

@@ -1,0 +1,39 @@
+// What a candidate looks like on Megatron-LM's command line, which Megatron takes it, and which jobs that Megatron
+// would refuse. Not here: whether the candidate fits (search.hpp).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/job.hpp"
+#include "models/policy.hpp"
+
+namespace ebb {
+
+/// Which Megatron-LM the user runs; decides which flags exist.
+enum class Megatron : std::uint8_t { any, main, dev, pr6544 };
+std::string_view name_of(Megatron megatron);
+/// InputError at `place` for another word.
+Megatron parse_megatron(std::string_view word, const Place& place);
+
+/// Argument tokens to paste. Empty for `resident` (no flag) and for Ebb's own schedules (Megatron has none).
+std::vector<std::string> flags_of(const Candidate& candidate);
+
+/// The least that the policy needs: "" (any Megatron), "main" (main and what branches off it), "dev", "pr6544", or
+/// "ebb" (Ebb's own runtime).
+std::string_view requirement_of(Policy policy);
+
+/// Whether `megatron` has the policy's flags; `any` has those of every Megatron.
+bool accepts(Megatron megatron, Policy policy);
+
+/// "main, dev and pull request 6544" and the like: who takes the flags, for the sentence below them.
+std::string takers_of(Policy policy);
+
+/// Why Megatron would refuse the policy for this job's precision; "" when it would not.
+/// Source: the argument checks of Megatron-LM pull request 6544 (c9eddcd3ae), dev (d48bd6be0a, #6244) and main
+/// (d98e8a64dd).
+std::string objection_to(const Job& job, const Candidate& candidate);
+
+}  // namespace ebb

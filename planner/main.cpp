@@ -1,0 +1,44 @@
+// `ebb`: the planner's command line. Exit codes: 0 answered, 1 answered in the negative, 2 bad input, 3 the environment
+// (files, memory). Results alone on stdout, everything else on stderr.
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <span>
+#include <variant>
+
+#include "models/errors.hpp"
+#include "planner/cli.hpp"
+#include "planner/cli_output.hpp"
+
+namespace {
+
+struct Runner {
+  int operator()(const ebb::cli::PlanOptions& options) const { return ebb::cli::run_plan(options); }
+  int operator()(const ebb::cli::SimulateOptions& options) const { return ebb::cli::run_simulate(options); }
+  int operator()(const ebb::cli::LayoutOptions& options) const { return ebb::cli::run_layout(options); }
+  int operator()(const ebb::cli::Print& print) const {
+    ebb::cli::write_stdout(print.text);
+    return 0;
+  }
+};
+
+int complain(const char* what, int code) {
+  std::fprintf(stderr, "ebb: %s\n", what);
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe becomes a failed write, which is reported like any other
+  try {
+    return std::visit(Runner{}, ebb::cli::parse(std::span<const char* const>(argv, static_cast<std::size_t>(argc))));
+  } catch (const ebb::InputError& error) {
+    return complain(error.what(), 2);
+  } catch (const std::bad_alloc&) {
+    return complain("out of memory", 3);
+  } catch (const std::exception& error) {
+    return complain(error.what(), 3);
+  }
+}

@@ -1,0 +1,76 @@
+#include "planner/ranks.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "models/errors.hpp"
+
+namespace ebb {
+
+namespace {
+
+bool same_parameter(const Parameter& a, const Parameter& b) {
+  return a.rows == b.rows && a.columns == b.columns && a.expert == b.expert && a.decayed == b.decayed &&
+         a.quantized == b.quantized && a.embedding_or_output == b.embedding_or_output;
+}
+
+bool same_bucket(const Bucket& a, const Bucket& b) { return a.start == b.start && a.end == b.end; }
+
+bool same_buffer(const BufferLayout& a, const BufferLayout& b) {
+  return a.model_chunk == b.model_chunk && a.expert == b.expert && a.quantized == b.quantized &&
+         std::equal(a.buckets.begin(), a.buckets.end(), b.buckets.begin(), b.buckets.end(), same_bucket);
+}
+
+/// Buckets and parameters in order determine every range, so that the ranks of both stages own the same shards.
+bool same_layout(const StageLayout& a, const StageLayout& b) {
+  return std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(), b.parameters.end(),
+                    same_parameter) &&
+         std::equal(a.buffers.begin(), a.buffers.end(), b.buffers.begin(), b.buffers.end(), same_buffer);
+}
+
+/// What two stages of one layout can still differ in.
+struct Load {
+  Footprint footprint;
+  ComputeTime compute;
+
+  bool covers(const Load& other) const {
+    return footprint.resident_total() >= other.footprint.resident_total() &&
+           footprint.activations >= other.footprint.activations && footprint.logits >= other.footprint.logits &&
+           compute.forward >= other.compute.forward && compute.backward >= other.compute.backward;
+  }
+};
+
+}  // namespace
+
+RankSet::RankSet(const Job& job) {
+  keep_stages(job);
+  for (const StageLayout& stage : stages_) add_ranks(job, stage);
+  EBB_ASSERT(!ranks_.empty());
+}
+
+void RankSet::keep_stages(const Job& job) {
+  std::vector<Load> loads;
+  for (std::int64_t pipeline = 0; pipeline < job.parallel.pipeline; ++pipeline) {
+    StageLayout stage = stage_layout(job, pipeline);
+    Load load{footprint_of(job, stage, Numel{0}), compute_time(job, pipeline)};
+    bool covered = false;
+    for (std::size_t i = 0; i < stages_.size() && !covered; ++i)
+      covered = loads[i].covers(load) && same_layout(stages_[i], stage);
+    if (covered) continue;
+    stages_.push_back(std::move(stage));
+    loads.push_back(std::move(load));
+  }
+}
+
+void RankSet::add_ranks(const Job& job, const StageLayout& stage) {
+  const std::int64_t size = job.parallel.gpus / job.parallel.pipeline;  // pipeline ranks are the slowest to change
+  std::set<std::pair<std::int64_t, std::int64_t>> seen;
+  for (std::int64_t rank = stage.pipeline_rank * size; rank < (stage.pipeline_rank + 1) * size; ++rank) {
+    const RankCoordinates at = coordinates_of(job, rank);
+    EBB_ASSERT(at.pipeline == stage.pipeline_rank);
+    if (seen.emplace(at.dense_shard, at.expert_shard).second) ranks_.push_back(rank_model(job, stage, rank));
+  }
+}
+
+}  // namespace ebb

@@ -1,0 +1,111 @@
+// What the `ebb` commands report, as plain data: the planner fills it in, the writers beside it turn it into JSON or
+// into text for a terminal. Fields are named like the keys of the JSON documents.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/units.hpp"
+
+namespace ebb::reports {
+
+struct NamedBytes {
+  std::string name;
+  Bytes bytes{0};
+};
+
+/// One policy with its parameters, evaluated. Parameters that the policy does not use are empty.
+struct Candidate {
+  std::string policy;
+  std::optional<Numel> chunk_numel;
+  std::optional<std::int64_t> chunk_size_mb;
+  std::optional<double> fraction;
+  std::optional<int> slots;
+  std::vector<std::string> flags;  // argument tokens
+  std::string requirement;         // key "requires"
+  std::string takers;              // text only: who takes the flags
+  bool deployable = false;
+  bool feasible = false;
+  Bytes device_peak{0};
+  Bytes device_reserved{0};
+  Bytes device_between_steps{0};
+  std::vector<NamedBytes> device_terms;
+  Bytes host_pinned_per_rank{0};
+  Bytes host_pinned_per_host{0};
+  Bytes host_pageable_per_host{0};
+  Seconds optimizer{0};
+  Seconds step{0};
+  double slowdown = 1;
+  std::string reason;
+};
+
+struct Phase {
+  std::string name;
+  Seconds duration{0};
+  Bytes device_peak{0};
+  Bytes device_reserved{0};
+  Bytes host_pinned{0};
+};
+
+/// What every document says about itself and its job.
+struct Header {
+  std::string job;
+  std::string ebb_version;
+  std::string model;
+  std::string cluster;
+  std::int64_t gpus = 0;
+  std::int64_t gpus_per_host = 0;
+  Bytes device_budget{0};
+  Bytes host_budget{0};
+  bool compute_measured = false;  // forward and backward from the job, not by roofline
+};
+
+struct PlanReport {
+  Header header;
+  std::optional<std::size_t> recommended;  // into candidates
+  std::vector<Candidate> candidates;       // in table order; Ebb's own schedules last
+  std::string shortfall;                   // when nothing is recommended
+  std::vector<std::string> cures;
+  std::string next_command;
+};
+
+struct SimulateReport {
+  Header header;
+  Candidate candidate;
+  std::vector<Phase> phases;
+};
+
+struct LayoutShard {
+  std::string name;
+  Numel numel{0};
+  std::int64_t bucket = 0;     // into LayoutReport::buckets
+  std::int64_t group = 0;      // parameter group of its optimizer: 0 decayed, 1 not
+  std::int64_t optimizer = 0;  // chained optimizer: 0 dense, 1 expert
+  Numel offset{0};             // first element inside the parameter
+};
+struct LayoutBucket {
+  Numel start{0};  // inside its buffer
+  Numel numel{0};  // with padding
+  Numel unpadded{0};
+  std::int64_t group = 0;  // sharding group: 0 dense, 1 expert
+  std::int64_t buffer = 0;
+};
+struct LayoutChunk {
+  Numel numel{0};
+  std::vector<std::int64_t> shards;  // into LayoutReport::shards
+};
+
+struct LayoutReport {
+  Header header;
+  std::int64_t rank = 0;
+  std::string coordinates;  // "tensor 0, context 0, ..."
+  Numel owned{0};
+  Numel largest_shard{0};
+  std::vector<LayoutShard> shards;
+  std::vector<LayoutBucket> buckets;
+  std::optional<std::vector<LayoutChunk>> chunks;  // when a packing was asked for
+};
+
+}  // namespace ebb::reports

@@ -1,0 +1,15 @@
+// The JSON documents of `ebb plan`, `ebb simulate` and `ebb layout`: one object, keys in a fixed order, sizes in bytes
+// as integers, times in seconds, a line feed at the end. Equal reports give equal bytes.
+#pragma once
+
+#include <string>
+
+#include "reports/answer.hpp"
+
+namespace ebb::reports {
+
+std::string to_json(const PlanReport& report);
+std::string to_json(const SimulateReport& report);
+std::string to_json(const LayoutReport& report);
+
+}  // namespace ebb::reports

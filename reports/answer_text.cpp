@@ -1,0 +1,191 @@
+#include "reports/answer_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/quantity_text.hpp"
+#include "reports/table.hpp"
+
+namespace ebb::reports {
+
+namespace {
+
+constexpr const char* kExcluded =
+    "Not in these figures: CUDA context and NCCL buffers, data loading, evaluation, and the peaks of start, first "
+    "step, "
+    "checkpoint save and load.";
+
+bool is_ebbs_own(const Candidate& candidate) { return candidate.requirement == "ebb"; }
+
+/// The parameters in one cell: "1000000000", "512 MiB, 0.35", "2 x 4194304".
+std::string parameters_of(const Candidate& c) {
+  if (c.slots && c.chunk_numel) return fmt::format("{} x {}", *c.slots, c.chunk_numel->value);
+  if (c.chunk_numel) return fmt::format("{}", c.chunk_numel->value);
+  std::string text;
+  if (c.chunk_size_mb) text = fmt::format("{} MiB", *c.chunk_size_mb);
+  if (c.fraction && *c.fraction < 1) text += fmt::format("{}{:.0f} %", text.empty() ? "" : ", ", *c.fraction * 100);
+  return text.empty() ? "-" : text;
+}
+
+Table candidate_table() {
+  return Table({{"", Align::left},
+                {"policy", Align::left},
+                {"chunk"},
+                {"device peak"},
+                {"reserved <="},
+                {"pinned/rank"},
+                {"pinned/host"},
+                {"optimizer"},
+                {"step"},
+                {"slow-down"},
+                {"", Align::left}});
+}
+
+/// Long notes go below the table, numbered; equal ones share a number.
+class Notes {
+ public:
+  std::string cell(const std::string& note) {
+    constexpr std::size_t kMostInCell = 48;
+    if (note.size() <= kMostInCell) return note;
+    const auto known = std::find(notes_.begin(), notes_.end(), note);
+    const auto number = known - notes_.begin() + 1;
+    if (known == notes_.end()) notes_.push_back(note);
+    return fmt::format("({})", number);
+  }
+  std::string lines() const {
+    std::string text;
+    for (std::size_t i = 0; i < notes_.size(); ++i) text += fmt::format("({}) {}\n", i + 1, notes_[i]);
+    return text;
+  }
+
+ private:
+  std::vector<std::string> notes_;
+};
+
+void add_row(Table& table, const Candidate& c, bool picked, const std::string& note) {
+  table.add_row({picked ? "*" : " ", c.policy, parameters_of(c), format_bytes(c.device_peak),
+                 format_bytes(c.device_reserved), format_bytes(c.host_pinned_per_rank),
+                 format_bytes(c.host_pinned_per_host), format_seconds(c.optimizer), format_seconds(c.step),
+                 fmt::format("{:.2f}x", c.slowdown), note});
+}
+
+void append_table(std::string& text, const Table& table, const Style& style) {
+  bool title = true;
+  for (const std::string& line : table.lines()) {
+    const bool picked = line.rfind('*', 0) == 0;
+    text.append(title ? style.dim(line) : picked ? style.bold(line) : line).append("\n");
+    title = false;
+  }
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text.append(text.empty() ? "" : " ").append(word);
+  return text;
+}
+
+std::string job_line(const Header& header) {
+  return fmt::format("{}: {} on {} x {}, budget {} a GPU and {} a host; forward and backward {}", header.job,
+                     header.model, header.gpus, header.cluster, format_bytes(header.device_budget),
+                     format_bytes(header.host_budget), header.compute_measured ? "as measured" : "by roofline");
+}
+
+std::string answer_lines(const PlanReport& report, const Style& style) {
+  if (!report.recommended) {
+    std::string text = fmt::format("{}: {}\n", style.bold("nothing fits"), report.shortfall);
+    for (const std::string& cure : report.cures) text += fmt::format("  would cure it: {}\n", cure);
+    return text;
+  }
+  const Candidate& pick = report.candidates[*report.recommended];
+  const std::string flags = pick.flags.empty() ? "no flag" : joined(pick.flags);
+  return fmt::format("{}\ntakes it: {}\nwhy: {}.\n", style.green(flags), pick.takers, pick.reason);
+}
+
+}  // namespace
+
+std::string to_text(const PlanReport& report, const Style& style) {
+  std::string text = fmt::format("{}\n{}\n\n", answer_lines(report, style), job_line(report.header));
+  Table megatron = candidate_table();
+  Table own = candidate_table();
+  Notes notes;
+  bool any_own = false;
+  for (std::size_t i = 0; i < report.candidates.size(); ++i) {
+    const Candidate& candidate = report.candidates[i];
+    const bool own_runtime = is_ebbs_own(candidate);
+    const bool in_question = (candidate.deployable || own_runtime) && candidate.feasible;
+    add_row(own_runtime ? own : megatron, candidate, report.recommended == i,
+            in_question ? "" : notes.cell(candidate.reason));
+    any_own = any_own || own_runtime;
+  }
+  append_table(text, megatron, style);
+  if (any_own) {
+    text += "\nWith Ebb's own runtime this hardware could do:\n";
+    append_table(text, own, style);
+  }
+  if (!notes.lines().empty()) text += fmt::format("\n{}", notes.lines());
+  text += fmt::format("\n{}\n", style.dim(kExcluded));
+  if (!report.next_command.empty()) text += fmt::format("Next: {}\n", report.next_command);
+  return text;
+}
+
+std::string to_text(const SimulateReport& report, const Style& style) {
+  const Candidate& c = report.candidate;
+  std::string text = fmt::format("{}\n", job_line(report.header));
+  if (!c.flags.empty()) text += fmt::format("{}\n", style.green(joined(c.flags)));
+  text += fmt::format("takes it: {}\n", c.takers);
+  if (!c.reason.empty()) text += fmt::format("but: {}\n", c.reason);
+  Table table = candidate_table();
+  add_row(table, c, true, "");
+  text += "\n";
+  append_table(text, table, style);
+
+  Table phases({{"phase", Align::left}, {"time"}, {"device peak"}, {"reserved <="}, {"pinned"}});
+  for (const Phase& phase : report.phases)
+    phases.add_row({phase.name, format_seconds(phase.duration), format_bytes(phase.device_peak),
+                    format_bytes(phase.device_reserved), format_bytes(phase.host_pinned)});
+  text += "\n";
+  append_table(text, phases, style);
+
+  Table terms({{"between steps", Align::left}, {"bytes"}});
+  for (const NamedBytes& term : c.device_terms) terms.add_row({term.name, format_bytes(term.bytes)});
+  terms.add_row({"in all", format_bytes(c.device_between_steps)});
+  text += "\n";
+  append_table(text, terms, style);
+  return text + fmt::format("\n{}\n", style.dim(kExcluded));
+}
+
+std::string to_text(const LayoutReport& report, const Style& style) {
+  std::string text = fmt::format("{}: rank {} ({}) owns {} elements in {} shards, the largest of {}\n\n",
+                                 report.header.job, report.rank, report.coordinates, format_numel(report.owned),
+                                 report.shards.size(), format_numel(report.largest_shard));
+  Table shards({{"shard"}, {"elements"}, {"bucket"}, {"group"}, {"parameter", Align::left}});
+  for (std::size_t i = 0; i < report.shards.size(); ++i) {
+    const LayoutShard& shard = report.shards[i];
+    shards.add_row({std::to_string(i), format_numel(shard.numel), std::to_string(shard.bucket),
+                    fmt::format("{}{}", shard.optimizer == 1 ? "expert " : "", shard.group), shard.name});
+  }
+  append_table(text, shards, style);
+
+  Table buckets({{"bucket"}, {"start"}, {"elements"}, {"buffer"}, {"", Align::left}});
+  for (std::size_t i = 0; i < report.buckets.size(); ++i) {
+    const LayoutBucket& bucket = report.buckets[i];
+    buckets.add_row({std::to_string(i), format_numel(bucket.start), format_numel(bucket.numel),
+                     std::to_string(bucket.buffer), bucket.group == 1 ? "expert" : ""});
+  }
+  text += "\n";
+  append_table(text, buckets, style);
+  if (!report.chunks) return text;
+
+  Table chunks({{"chunk"}, {"elements"}, {"shards"}});
+  for (std::size_t i = 0; i < report.chunks->size(); ++i) {
+    const LayoutChunk& chunk = (*report.chunks)[i];
+    chunks.add_row({std::to_string(i), format_numel(chunk.numel),
+                    chunk.shards.empty() ? "-" : fmt::format("{} to {}", chunk.shards.front(), chunk.shards.back())});
+  }
+  text += "\n";
+  append_table(text, chunks, style);
+  return text;
+}
+
+}  // namespace ebb::reports
