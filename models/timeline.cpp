@@ -28,7 +28,7 @@ struct Live {
 
   void add(const Buffer& buffer, MemoryEvent::What what) {
     using What = MemoryEvent::What;
-    const Bytes change = what == What::allocate ? buffer.bytes : buffer.bytes * -1;
+    const Bytes change = what == What::allocate ? buffer.bytes : Bytes{-buffer.bytes.value};
     const bool counts_held = what != What::release;
     if (buffer.memory == Memory::device) {
       if (what != What::hand_back) allocated += change;

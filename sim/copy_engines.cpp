@@ -8,7 +8,6 @@
 namespace ebb::sim {
 namespace {
 
-/// Heap order: std::push_heap keeps the greatest in front, and the earliest is to be.
 bool later(const CopyEngines::Copy& a, const CopyEngines::Copy& b) {
   return a.ready != b.ready ? a.ready > b.ready : a.op > b.op;
 }
@@ -30,33 +29,43 @@ void CopyEngines::reset(const CopyRates& rates) {
   for (Engine& engine : engines_) {
     engine.state = State::idle;
     engine.next = kNever;
-    engine.waiting.clear();
+    engine.waits = false;
+    engine.others.clear();
   }
 }
 
 void CopyEngines::enqueue(Direction direction, const Copy& copy) {
   Engine& engine = engines_[static_cast<unsigned>(direction)];
-  engine.waiting.push_back(copy);
-  std::push_heap(engine.waiting.begin(), engine.waiting.end(), later);
-  if (engine.state == State::idle) engine.next = std::max(now_, engine.waiting.front().ready);
+  if (!engine.waits) {
+    engine.waits = true;
+    engine.first = copy;
+  } else {
+    const bool overtakes = later(engine.first, copy);
+    engine.others.push_back(overtakes ? engine.first : copy);
+    std::push_heap(engine.others.begin(), engine.others.end(), later);  // keeps the least `later` in front
+    if (overtakes) engine.first = copy;
+  }
+  if (engine.state == State::idle) engine.next = std::max(now_, engine.first.ready);
 }
 
 void CopyEngines::take(Engine& engine) {
-  const Copy& copy = engine.waiting.front();
   engine.state = State::starting;
   engine.start = now_;
-  engine.next = now_ + copy.latency;
-  engine.left = copy.bytes;
+  engine.next = now_ + engine.first.latency;
+  engine.left = engine.first.bytes;
   engine.rate = 0;
-  engine.op = copy.op;
-  std::pop_heap(engine.waiting.begin(), engine.waiting.end(), later);
-  engine.waiting.pop_back();
+  engine.op = engine.first.op;
+  engine.waits = !engine.others.empty();
+  if (!engine.waits) return;
+  std::pop_heap(engine.others.begin(), engine.others.end(), later);
+  engine.first = engine.others.back();
+  engine.others.pop_back();
 }
 
 void CopyEngines::retire(Engine& engine, Ended& ended) {
   ended = {.op = engine.op, .start = engine.start, .end = now_};
   engine.state = State::idle;
-  engine.next = engine.waiting.empty() ? kNever : std::max(now_, engine.waiting.front().ready);
+  engine.next = engine.waits ? std::max(now_, engine.first.ready) : kNever;
 }
 
 /// The set of flowing copies is `flowing` from now on: charges what has flowed, and sets new rates and ends.
@@ -74,17 +83,17 @@ void CopyEngines::share(unsigned flowing) {
 }
 
 unsigned CopyEngines::advance(std::array<Ended, kDirections>& ended) {
-  unsigned count = 0;
-  while (count == 0) {
+  for (;;) {
     now_ = std::min(engines_[0].next, engines_[1].next);
     if (now_ == kNever) return 0;
+    unsigned count = 0;
     unsigned flowing = flowing_;
+    bool only_takes = true;
     for (unsigned d = 0; d < kDirections; ++d) {
       Engine& engine = engines_[d];
-      if (engine.next != now_) continue;
-      if (engine.state == State::idle) {
-        take(engine);
-      } else if (engine.state == State::starting) {
+      if (engine.next != now_ || engine.state == State::idle) continue;
+      only_takes = false;
+      if (engine.state == State::starting) {
         engine.state = State::flowing;
         flowing |= 1U << d;
       } else {
@@ -93,8 +102,12 @@ unsigned CopyEngines::advance(std::array<Ended, kDirections>& ended) {
       }
     }
     if (flowing != flowing_) share(flowing);
+    if (count > 0) return count;
+    if (!only_takes) continue;  // a copy of no bytes may end at this very tick
+    for (Engine& engine : engines_) {
+      if (engine.next == now_) take(engine);
+    }
   }
-  return count;
 }
 
 }  // namespace ebb::sim

@@ -62,7 +62,10 @@ class CopyEngines {
     double left = 0;      // bytes
     double rate = 0;      // bytes per tick
     std::uint32_t op = 0;
-    std::vector<Copy> waiting;  // a heap, the earliest (ready, op) in front
+    // Waiting copies. Nearly always there is one at most, so the first by (ready, op) has a place of its own.
+    bool waits = false;
+    Copy first;
+    std::vector<Copy> others;  // a heap, the first of them in front; empty unless `waits`
   };
 
   void take(Engine& engine);

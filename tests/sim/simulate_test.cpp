@@ -133,6 +133,20 @@ TEST_CASE("simulate: copies that become ready together go in program order, what
   }
 }
 
+TEST_CASE("simulate: a copy made ready by an end competes with one that was to start at that tick") {
+  PlanBuilder b;
+  const StreamId in = b.stream(StreamKind::h2d);
+  const StreamId one = b.stream(StreamKind::d2h);
+  const StreamId two = b.stream(StreamKind::d2h);
+  const OpId arrived = b.h2d(in, 10'000'000'000);                          // ends at 1 s
+  const OpId timer = b.compute(b.stream(StreamKind::compute), {kSecond});  // so does this, known from the start
+  const OpId first = b.d2h(one, 10'000'000'000, {arrived});
+  const OpId second = b.d2h(two, 10'000'000'000, {timer});
+  const Timeline t = sim::simulate(b.take(), round_rates(), {});
+  REQUIRE(start(t, first) == kSecond);
+  REQUIRE(start(t, second) == 2 * kSecond);
+}
+
 TEST_CASE("simulate: one slot is the exact sum of its parts") {
   const Cluster c = test::h200_host();
   constexpr std::int64_t kChunk = 4 << 20;
