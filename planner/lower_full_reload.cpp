@@ -1,5 +1,5 @@
 // full-reload: `--offload-optimizer-states` with chunk-numel 0. All state leaves when a step starts, while the host
-// waits, and returns during gradient finalization; Adam waits for it and steps everything at once.
+// waits, and returns during gradient finalization; then Adam steps everything at once.
 // Source: Megatron-LM pull request 6544, optimizer_state_offloader.py: offload, release_gpu_memory (which synchronises
 // the copies in flight, so that they overlap nothing but zeroing gradients), reload, sync_before_step.
 #include "planner/lowerings.hpp"
@@ -24,11 +24,11 @@ void lower_full_reload(PlanBuilder& plan, const RankModel& rank) {
 
   const OpId room = plan.allocate(state, Phase::finalize);
   const OpId in = copy_state(plan, rank, OpKind::copy_h2d, Phase::finalize, kAllState, all, state, {room});
-  frame.finalize();
+  frame.finalize(in, state);
 
   host_call(plan, rank, kNoChunk, 1);
   AdamScratch scratch(plan, adam_temporaries(job, kernel, rank.shards));
-  adam(plan, rank, kernel, all, state, {in});
+  adam(plan, rank, kernel, all, state, {});
   cast_to_params(plan, rank, all, state);
   scratch.release();
   frame.close();

@@ -53,7 +53,8 @@ class Windowed {
  public:
   Windowed(PlanBuilder& plan, const RankModel& rank, std::int64_t chunk_size_mb, double fraction);
   void masters_leave();
-  void prefetch();
+  /// The last slot it fills; none() when nothing moves.
+  BufferId prefetch();
   void step();
 
  private:
@@ -143,14 +144,17 @@ void Windowed::chunk_in(Manager& manager, std::size_t k, Phase phase) {
                                      {plan_.last_on(kComputeStream), plan_.last_on(kD2h)});
 }
 
-void Windowed::prefetch() {
+BufferId Windowed::prefetch() {
+  BufferId last;
   for (Manager& manager : managers_) {
     if (!manager.masters.valid()) continue;
     const OpId room = plan_.allocate(manager.masters, Phase::finalize);
     copy_state(plan_, rank_, OpKind::copy_h2d, Phase::finalize, kMaster, manager.moves, manager.masters,
                {room, manager.masters_out});
     chunk_in(manager, 0, Phase::finalize);
+    last = manager.slots[0];
   }
+  return last;
 }
 
 Bytes Windowed::scratch_bytes() const {
@@ -200,8 +204,8 @@ void lower_windowed(PlanBuilder& plan, const RankModel& rank, std::int64_t chunk
   windowed.masters_leave();
   frame.zero_grads();
   frame.forward_backward();
-  windowed.prefetch();
-  frame.finalize();
+  const BufferId last = windowed.prefetch();
+  frame.finalize(last.valid() ? plan.last_on(kH2d) : OpId::none(), last);
   windowed.step();
   frame.close();
 }

@@ -148,7 +148,7 @@ OpId StepFrame::grads_kernel(Work work, Bytes bytes, BufferId buffer, std::initi
                    deps);
 }
 
-void StepFrame::finalize() {
+void StepFrame::finalize(OpId prefetch, BufferId prefetched) {
   const Job& job = *rank_.job;
   reduce(Phase::finalize, pieces_.back(), {plan_.last_on(kComputeStream)});
   // Instances of the optimizer hold the same shard each: they add theirs up (the sum is over 1 / members of it).
@@ -200,8 +200,10 @@ void StepFrame::finalize() {
                       {ready});
   }
   ready = grads_kernel(Work::clip, bytes_of(rank_.owned, 2 * options_.grad_size), norm, {ready});
-  // The host reads the norm; so the optimizer step starts when everything before it has ended.
   plan_.add({.kind = OpKind::host_wait, .phase = Phase::finalize, .stream = kHost, .buffer = norm}, {ready});
+  if (prefetch.valid()) {
+    plan_.add({.kind = OpKind::host_wait, .phase = Phase::finalize, .stream = kHost, .buffer = prefetched}, {prefetch});
+  }
   plan_.release(norm, Phase::finalize);
 }
 

@@ -6,8 +6,11 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/constraints_test.cpp
   planner/flags_test.cpp
   planner/footprint_test.cpp
+  planner/host_bytes_test.cpp
   planner/layout_test.cpp
+  planner/lower_test.cpp
   planner/parameters_test.cpp
   planner/recommend_test.cpp
+  planner/verify_test.cpp
 )
 target_link_libraries(planner_tests PRIVATE nlohmann_json::nlohmann_json)
