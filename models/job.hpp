@@ -78,11 +78,11 @@ struct Recompute {
 
 /// What the user fixed about offloading; unset means "search".
 struct Offload {
-  std::optional<Policy> policy;
-  std::optional<Numel> chunk_numel;
-  std::optional<std::int64_t> chunk_size_mb;
-  std::optional<double> fraction;
-  std::optional<int> slots;
+  std::optional<Policy> policy{};
+  std::optional<Numel> chunk_numel{};
+  std::optional<std::int64_t> chunk_size_mb{};
+  std::optional<double> fraction{};
+  std::optional<int> slots{};
 
   bool operator==(const Offload&) const = default;
 };

@@ -33,6 +33,11 @@ const char* directory_of(Library kind) {
   return "";
 }
 
+std::string library_cure(std::string_view word, const std::vector<std::string>& names, const std::string& kind) {
+  if (!names.empty()) return did_you_mean(word, names, kind);
+  return fmt::format("the library {} has none: set EBB_LIBRARY, or give a path", library_root().string());
+}
+
 bool is_path(std::string_view reference) {
   if (reference.find('/') != std::string_view::npos) return true;
   const std::string extension = fs::path(reference).extension().string();
@@ -78,11 +83,11 @@ fs::path resolve(Library kind, std::string_view reference, const fs::path& direc
     if (fs::exists(path, error)) return path;
     const std::string stem = fs::path(reference).stem().string();
     throw InputError(place, fmt::format("there is no file \"{}\"", path.string()),
-                     did_you_mean(stem, names, fmt::format("{}s in the library", name_of(kind))));
+                     library_cure(stem, names, fmt::format("{}s in the library", name_of(kind))));
   }
   if (std::find(names.begin(), names.end(), reference) != names.end()) return library_path(kind, reference);
   throw InputError(place, fmt::format("unknown {} \"{}\"", name_of(kind), shown),
-                   did_you_mean(reference, names, fmt::format("{}s", name_of(kind))));
+                   library_cure(reference, names, fmt::format("{}s", name_of(kind))));
 }
 
 }  // namespace ebb

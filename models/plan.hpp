@@ -35,6 +35,8 @@ struct Buffer {
   Memory memory = Memory::device;
   Bytes bytes{0};
   bool initial = false;  // exists before the plan starts and outlives it unless released
+
+  bool operator==(const Buffer&) const = default;
 };
 
 enum class StreamKind : std::uint8_t { host, compute, h2d, d2h, comm };
@@ -43,6 +45,8 @@ std::string_view name_of(StreamKind kind);
 struct Stream {
   std::string name;
   StreamKind kind = StreamKind::compute;
+
+  bool operator==(const Stream&) const = default;
 };
 
 enum class OpKind : std::uint8_t {
@@ -89,6 +93,7 @@ struct ElementRange {
   std::int64_t begin = 0;
   std::int64_t end = 0;
   Numel numel() const { return {end - begin}; }
+  bool operator==(const ElementRange&) const = default;
 };
 
 struct Op {
@@ -96,7 +101,7 @@ struct Op {
   Phase phase = Phase::forward;
   Work work = Work::none;
   std::uint8_t states = 0;  // StateBits
-  StreamId stream;
+  StreamId stream{};
   std::uint32_t chunk = kNoChunk;
   std::uint32_t calls = 1;       // pieces of a copy, launches of a kernel, repetitions of host work
   std::uint32_t members = 1;     // ranks of a collective
@@ -108,12 +113,16 @@ struct Op {
   Bytes bytes{0};
   ElementRange range{};  // copies of state and Adam: which elements
   Ticks duration{0};     // compute only
+
+  bool operator==(const Op&) const = default;
 };
 
 /// One shard of the rank in optimizer order; its elements follow those of the shard before it.
 struct PlanShard {
   std::string name;
   Numel numel{0};
+
+  bool operator==(const PlanShard&) const = default;
 };
 
 struct Plan {

@@ -1,10 +1,12 @@
 #include "models/plan_json.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "models/json_fields.hpp"
-#include "models/text_file.hpp"
 
 namespace ebb {
 
@@ -20,8 +22,6 @@ constexpr int kMemories = static_cast<int>(Memory::pageable) + 1;
 
 constexpr std::pair<const char*, std::uint8_t> kStates[] = {
     {"exp_avg", kExpAvg}, {"exp_avg_sq", kExpAvgSq}, {"master", kMaster}, {"grads", kGrads}, {"params", kParams}};
-
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 /// `"key": [` one element a line `]`.
 template <class Items, class ToJson>
@@ -62,15 +62,6 @@ Json op_json(const Plan& plan, const Op& op) {
   if (op.range.begin != 0 || op.range.end != 0) json["range"] = {op.range.begin, op.range.end};
   if (op.duration != neutral.duration) json["duration_ps"] = op.duration.value;
   return json;
-}
-
-Json parse(std::string_view text, const std::string& file) {
-  try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    const std::size_t offset = error.byte == 0 ? 0 : error.byte - 1;
-    throw InputError(place_of_byte(text, offset, file), "this is not valid JSON", "write it with ebb");
-  }
 }
 
 void check_header(const JsonValue& document, const char* format, int version) {
@@ -120,9 +111,9 @@ Op read_op(const JsonValue& json, std::size_t self, std::size_t ops, Plan& plan)
   read_integer(json, "calls", op.calls, 0, kMost32);
   read_integer(json, "members", op.members, 1, kMost32);
   read_integer(json, "domains", op.domains, 1, kMost32);
-  op.deps_begin = static_cast<std::uint32_t>(plan.deps.size());
   if (json.has("deps")) {
     const JsonValue deps = json.at("deps");
+    op.deps_begin = static_cast<std::uint32_t>(plan.deps.size());
     op.deps_count = static_cast<std::uint32_t>(deps.size());
     for (std::size_t i = 0; i < deps.size(); ++i) {
       if (self == 0) deps[i].reject("the first op cannot depend on anything");
@@ -209,7 +200,7 @@ std::string to_json(const Timeline& timeline) {
 }
 
 Plan plan_from_json(std::string_view text, const std::string& file) {
-  const Json json = parse(text, file);
+  const Json json = parse_json(text, file);
   const JsonValue document(json, "", file);
   check_header(document, "ebb-plan", kPlanJsonVersion);
   document.require_keys({"format", "version", "job", "candidate", "rank", "shards", "streams", "buffers", "ops"});
@@ -225,7 +216,7 @@ Plan plan_from_json(std::string_view text, const std::string& file) {
 }
 
 Timeline timeline_from_json(std::string_view text, const std::string& file) {
-  const Json json = parse(text, file);
+  const Json json = parse_json(text, file);
   const JsonValue document(json, "", file);
   check_header(document, "ebb-timeline", kTimelineJsonVersion);
   document.require_keys({"format", "version", "source", "start_ps", "end_ps"});

@@ -124,7 +124,7 @@ long double parse(std::string_view text, std::span<const Unit> units, const Plac
 
 std::int64_t whole(long double number, std::string_view text, const Place& place) {
   constexpr auto kMost = static_cast<long double>(std::numeric_limits<std::int64_t>::max());
-  if (!(number < kMost)) reject(text, place, "is out of range", "use less than 2^63");
+  if (!(number <= kMost)) reject(text, place, "is out of range", "use less than 2^63");
   return static_cast<std::int64_t>(std::llround(number));
 }
 
@@ -134,9 +134,9 @@ double finite(long double number, std::string_view text, const Place& place) {
   return value;
 }
 
-std::int64_t whole_or_reject(long double number, std::string_view text, const Place& place, const char* of_what) {
+std::int64_t whole_or_reject(long double number, std::string_view text, const Place& place) {
   if (number < 1e18L && number != std::floor(number))
-    reject(text, place, "is not a whole number", fmt::format("use a whole number of {}", of_what));
+    reject(text, place, "is not a whole number", "use a whole number");
   return whole(number, text, place);
 }
 
@@ -148,7 +148,7 @@ Bytes parse_bytes(std::string_view text, const Place& place) {
 }
 
 Numel parse_numel(std::string_view text, const Place& place) {
-  return {whole_or_reject(parse(text, kNumelUnits, place, "1e9 or 671088640"), text, place, "elements")};
+  return {whole_or_reject(parse(text, kNumelUnits, place, "1e9 or 671088640"), text, place)};
 }
 
 BytesPerSecond parse_bandwidth(std::string_view text, const Place& place) {
@@ -168,7 +168,7 @@ double parse_ratio(std::string_view text, const Place& place) {
 }
 
 std::int64_t parse_count(std::string_view text, const Place& place) {
-  return whole_or_reject(parse(text, kNoUnits, place, "8"), text, place, "things");
+  return whole_or_reject(parse(text, kNoUnits, place, "8"), text, place);
 }
 
 namespace {

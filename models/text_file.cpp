@@ -50,12 +50,10 @@ Place place_of_byte(std::string_view text, std::size_t offset, const std::string
   offset = std::min(offset, text.size());
   Place place{file, 1, 1};
   for (std::size_t i = 0; i < offset; ++i) {
-    if (text[i] == '\n') {
-      ++place.line;
-      place.column = 1;
-    } else if ((static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U) {
-      ++place.column;
-    }
+    ++place.column;
+    if (text[i] != '\n') continue;
+    ++place.line;
+    place.column = 1;
   }
   return place;
 }

@@ -16,7 +16,7 @@ namespace ebb {
 /// `cure` completes the message for a missing file, e.g. with the nearest name that exists.
 std::string read_text_file(const std::filesystem::path& path, std::int64_t most_bytes, const std::string& cure = "");
 
-/// Where byte `offset` of `text` stands. Columns count characters, not bytes.
+/// Where byte `offset` of `text` stands. Columns count bytes, as the YAML parser's do.
 Place place_of_byte(std::string_view text, std::size_t offset, const std::string& file);
 
 }  // namespace ebb

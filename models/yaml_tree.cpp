@@ -35,7 +35,8 @@ namespace {
 /// throwing at a depth limit here also bounds the parser's own stack.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(YamlNode& root, std::string file) : root_(root), file_(std::move(file)) {}
+  TreeBuilder(YamlNode& root, const std::string& text, const std::string& file)
+      : root_(root), text_(text), file_(file) {}
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -48,6 +49,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t, const std::string& value) override {
+    require_closed_quote(mark);
     add(mark, YamlNode::Kind::scalar, tag, value);
   }
 
@@ -67,6 +69,22 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
  private:
+  /// yaml-cpp 0.7 takes a quoted text that the file's last newline cuts off for a whole one, swallowing the keys in it.
+  void require_closed_quote(const YAML::Mark& mark) const {
+    const auto begin = static_cast<std::size_t>(mark.pos);
+    if (begin >= text_.size() || (text_[begin] != '"' && text_[begin] != '\'')) return;
+    const char quote = text_[begin];
+    for (std::size_t i = begin + 1; i < text_.size(); ++i) {
+      if (quote == '"' && text_[i] == '\\')
+        ++i;  // an escaped character
+      else if (text_[i] == quote && quote == '\'' && i + 1 < text_.size() && text_[i + 1] == quote)
+        ++i;  // '' inside '...'
+      else if (text_[i] == quote)
+        return;
+    }
+    throw InputError(place(mark), "this quote is never closed", "close it");
+  }
+
   Place place(const YAML::Mark& mark) const { return {file_, mark.line + 1, mark.column + 1}; }
 
   /// Adds a node where the events stand: as the root, a list item, a map's key or that key's value.
@@ -120,7 +138,8 @@ class TreeBuilder : public YAML::EventHandler {
   static constexpr std::size_t kMostKeys = 1000;  // the duplicate check is quadratic
 
   YamlNode& root_;
-  std::string file_;
+  const std::string& text_;
+  const std::string& file_;
   // Pointers into the tree stay valid: a vector grows only while none of its elements is open.
   std::vector<YamlNode*> open_;
   std::vector<bool> awaits_value_;  // one for each open map
@@ -132,12 +151,12 @@ class TreeBuilder : public YAML::EventHandler {
 YamlNode parse_yaml(const std::string& text, const std::string& file) {
   std::istringstream in(text);
   YamlNode root;
-  TreeBuilder builder(root, file);
+  TreeBuilder builder(root, text, file);
   try {
     YAML::Parser parser(in);
     parser.HandleNextDocument(builder);
     YamlNode second;
-    TreeBuilder rest(second, file);
+    TreeBuilder rest(second, text, file);
     if (parser.HandleNextDocument(rest))
       throw InputError(second.place, "a second document begins here", "keep one document in a file");
   } catch (const YAML::Exception& error) {

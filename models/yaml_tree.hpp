@@ -32,7 +32,8 @@ struct YamlEntry {
   YamlNode value;
 };
 
-inline constexpr std::int64_t kMostYamlBytes = 1 << 20;
+/// A job file is a few KiB. The parser may use 250 times the bytes of a hostile one.
+inline constexpr std::int64_t kMostYamlBytes = 256 << 10;
 inline constexpr std::size_t kMostYamlDepth = 32;
 inline constexpr std::size_t kMostYamlNodes = 100'000;
 

@@ -1,11 +1,12 @@
 #include "planner/bounds.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <span>
 #include <vector>
 
 #include "planner/chunking.hpp"
 #include "planner/optimizer_traffic.hpp"
+#include "planner/rank_estimate.hpp"
 #include "sim/copy_rates.hpp"
 
 namespace ebb {
@@ -14,8 +15,6 @@ namespace {
 
 /// Sums of doubles in another order than the simulator's integers: give way by more than they can differ.
 constexpr double kRoundingSlack = 1 - 1e-9;
-
-double to_double(Numel numel) { return static_cast<double>(numel.value); }
 
 }  // namespace
 
@@ -150,12 +149,9 @@ Bound RankBounds::operator()(const Candidate& candidate) const {
       step = windowed_step(candidate, use);
       break;
     case Policy::cpu_adam: {
-      Numel on_host{0};
-      for (std::size_t i = 0; i < rank_->shards.size(); ++i) {
-        if (to_double(on_host) >= candidate.fraction * to_double(rank_->owned)) break;
-        on_host += rank_->shards[i].numel;
-      }
-      use.always += bytes_of(rank_->owned - on_host, precision.state_bytes());
+      const auto stays =
+          std::span<const Shard>(rank_->shards).subspan(shards_stepped_on_host(*rank_, candidate.fraction));
+      use.always += bytes_of(owned(stays), precision.state_bytes());
       break;
     }
     case Policy::pipelined: {

@@ -11,10 +11,11 @@ namespace ebb {
 std::int64_t roundest(std::int64_t low, std::int64_t high, std::int64_t base) {
   EBB_ASSERT(0 <= low && low < high && base >= 2);
   std::int64_t best = low;
-  for (std::int64_t step = base; step <= high / 2 + 1; step *= base) {
-    const std::int64_t multiple = low == 0 ? step : round_up(low, step);
+  for (std::int64_t step = base; step < high; step *= base) {
+    const std::int64_t multiple = std::max(round_up(low, step), step);
     if (multiple >= high) break;  // a multiple of a larger power would be one of this power too
     best = multiple;
+    if (step > high / base) break;  // the next power is too large, perhaps for the type
   }
   return best;
 }

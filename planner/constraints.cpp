@@ -125,8 +125,6 @@ void check_experts(const Job& job) {
   const Parallel& p = job.parallel;
   if (!job.model.moe) {
     if (p.expert > 1) reject(job, "parallel.expert", "the model has no experts", "set expert: 1");
-    if (p.expert_tensor != p.tensor)
-      reject(job, "parallel.expert_tensor", "the model has no experts", "leave expert_tensor out");
     return;
   }
   require_divisor(job, "parallel.expert", p.expert, job.model.moe->experts, "experts");

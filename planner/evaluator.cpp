@@ -3,46 +3,11 @@
 #include <algorithm>
 
 #include "models/errors.hpp"
-#include "planner/chunking.hpp"
+#include "planner/rank_estimate.hpp"
 
 namespace ebb {
 
 namespace {
-
-/// What a rank's packing under a candidate adds to its time and memory beyond its share of elements.
-struct Packing {
-  std::size_t chunks = 0;
-  Numel largest{0};
-};
-
-Packing packing_of(const RankModel& rank, const Candidate& candidate) {
-  std::vector<Chunk> chunks;
-  if (candidate.policy == Policy::chunked) chunks = chunk_by_numel(rank.shards, candidate.chunk_numel);
-  if (candidate.policy == Policy::windowed)
-    chunks = chunk_by_moments(rank.shards, candidate.chunk_size_mb, rank.job->precision.moment_bytes());
-  Packing packing{.chunks = chunks.size()};
-  for (const Chunk& chunk : chunks) packing.largest = std::max(packing.largest, chunk.numel);
-  return packing;
-}
-
-/// Seconds that tell ranks apart: not a prediction, but linear in everything that makes one rank slower than another.
-double time_estimate(const RankModel& rank, const Packing& packing) {
-  const Cluster& cluster = rank.job->cluster;
-  const double bytes = static_cast<double>(bytes_of(rank.owned, rank.job->precision.state_bytes()).value);
-  const double tensors = static_cast<double>(rank.shards.size());
-  const double each_chunk = cluster.calls.chunk.value.value + cluster.calls.synchronize.value.value +
-                            4 * tensors * cluster.calls.tensor_scan.value.value;
-  return rank.compute.forward.value + rank.compute.backward.value + 2 * bytes / cluster.host_link.h2d.value.value +
-         6 * tensors * cluster.host_link.latency.value.value + static_cast<double>(packing.chunks) * each_chunk;
-}
-
-/// Bytes that tell ranks apart: the state that is on the device together, or else what forward and backward hold.
-Bytes memory_estimate(const RankModel& rank, const Packing& packing) {
-  const Bytes state = bytes_of(packing.chunks > 0 ? packing.largest : rank.owned, rank.job->precision.state_bytes());
-  const Footprint& footprint = rank.footprint;
-  // Both count, so that of ranks with equal activations the one with the larger chunk is chosen.
-  return footprint.resident_total() + footprint.activations + footprint.logits + state;
-}
 
 bool same_stage(const RankModel& a, const RankModel& b) { return a.stage == b.stage; }
 
@@ -102,27 +67,25 @@ void Evaluator::simulate(std::size_t rank, const Candidate& candidate) {
   summarize(plan_, timeline_, scratch_, summary_);
 }
 
-/// The deciding ranks, so that no answer is below its bound, and two ranks of each stage.
+/// The deciding ranks, so that no answer is below its bound, and those of each stage that are largest in one estimate.
 std::vector<std::size_t> Evaluator::ranks_to_simulate(const Candidate& candidate) const {
   const std::vector<RankModel>& ranks = ranks_.ranks();
   std::vector<std::size_t> chosen = deciding_;
   for (std::size_t first = 0; first < ranks.size();) {
+    RankEstimate largest = estimate(ranks[first], candidate);
     std::size_t slowest = first;
     std::size_t fullest = first;
-    double longest = -1;
-    Bytes most{-1};
-    std::size_t i = first;
+    std::size_t heaviest = first;
+    std::size_t i = first + 1;
     for (; i < ranks.size() && same_stage(ranks[i], ranks[first]); ++i) {
-      const Packing packing = packing_of(ranks[i], candidate);
-      const double time = time_estimate(ranks[i], packing);
-      const Bytes memory = memory_estimate(ranks[i], packing);
-      if (time > longest) slowest = i;
-      if (memory > most) fullest = i;
-      longest = std::max(longest, time);
-      most = std::max(most, memory);
+      const RankEstimate of_rank = estimate(ranks[i], candidate);
+      if (of_rank.seconds > largest.seconds) slowest = i;
+      if (of_rank.step_state > largest.step_state) fullest = i;
+      if (of_rank.always > largest.always) heaviest = i;
+      largest = {std::max(largest.seconds, of_rank.seconds), std::max(largest.step_state, of_rank.step_state),
+                 std::max(largest.always, of_rank.always)};
     }
-    chosen.push_back(slowest);
-    chosen.push_back(fullest);
+    chosen.insert(chosen.end(), {slowest, fullest, heaviest});
     first = i;
   }
   std::sort(chosen.begin(), chosen.end());

@@ -1,9 +1,9 @@
 // Evaluator: what candidates of one job cost, by lowering and simulating them.
 //
 // What is exact and what is chosen. Layout, shards, packings and host bytes are computed for every distinct rank
-// (ranks.hpp). A candidate is lowered and simulated on a few of them: in each stage the rank that a linear estimate
-// over elements, tensors and chunks makes the slowest, and the one whose step holds the most state; the answer is the
-// maximum over these. Ranks of one host that load its links together are folded into one (sim::Sharing).
+// (ranks.hpp). A candidate is lowered and simulated on a few of them: in each stage the slowest one and the fullest
+// ones by estimate (rank_estimate.hpp); the answer is the maximum over these. Ranks of one host that load its links
+// together are folded into one (sim::Sharing).
 #pragma once
 
 #include <map>

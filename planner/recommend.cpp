@@ -59,7 +59,7 @@ std::string reason_for(const SearchResult& result) {
                       format_bytes(resident->device_reserved - result.device_budget));
   return why + fmt::format(
                    "{} is the fastest schedule that you can deploy and that fits ({} reserved at most, of a "
-                   "budget of {}), at {:.2f} times the resident step",
+                   "budget of {}), at {:.3f} times the resident step",
                    name_of(pick.candidate.policy), format_bytes(pick.device_reserved),
                    format_bytes(result.device_budget), pick.slowdown);
 }

@@ -1,0 +1,109 @@
+#include "planner/rank_estimate.hpp"
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "planner/chunking.hpp"
+#include "planner/optimizer_traffic.hpp"
+
+namespace ebb {
+
+namespace {
+
+struct Packing {
+  std::size_t chunks = 1;
+  Bytes state{0};
+  Bytes always{0};
+};
+
+Packing chunked(const RankModel& rank, Numel chunk_numel) {
+  const std::span<const Shard> shards(rank.shards);
+  Packing packing{.chunks = 0};
+  for (const Chunk& chunk : chunk_by_numel(shards, chunk_numel)) {
+    const auto in_chunk = shards.subspan(chunk.first, chunk.count);
+    packing.state = std::max(packing.state, allocated_state(rank.job->precision, in_chunk, kAllState));
+    ++packing.chunks;
+  }
+  return packing;
+}
+
+/// Masters of what moves, all state of what stays, and two slots for each optimizer, each as large as the largest chunk
+/// that it holds in turn.
+Packing windowed(const RankModel& rank, std::int64_t chunk_size_mb, double fraction) {
+  const Precision& precision = rank.job->precision;
+  const std::vector<bool> moves = offloaded_by_fraction(rank.shards, fraction, precision.state_bytes());
+  std::vector<Shard> moving;
+  std::vector<Shard> staying;
+  for (std::size_t i = 0; i < moves.size(); ++i) (moves[i] ? moving : staying).push_back(rank.shards[i]);
+
+  Packing packing{.chunks = 0};
+  packing.always = allocated_state(precision, staying, kAllState);
+  packing.state = packing.always + allocated_state(precision, moving, kMaster);
+  Bytes slots[2];
+  std::uint16_t optimizer = 0;
+  std::size_t number = 0;  // of the chunk in its optimizer
+  const std::span<const Shard> shards(moving);
+  for (const Chunk& chunk : chunk_by_moments(shards, chunk_size_mb, precision.moment_bytes())) {
+    if (packing.chunks == 0 || shards[chunk.first].optimizer != optimizer) {
+      packing.state += slots[0] + slots[1];
+      slots[0] = slots[1] = Bytes{0};
+      optimizer = shards[chunk.first].optimizer;
+      number = 0;
+    }
+    Bytes& slot = slots[number++ % 2];
+    slot = std::max(slot, bytes_of(chunk.numel, precision.moment_bytes()));
+    ++packing.chunks;
+  }
+  packing.state += slots[0] + slots[1];
+  return packing;
+}
+
+Packing packing_of(const RankModel& rank, const Candidate& candidate) {
+  const Precision& precision = rank.job->precision;
+  const std::span<const Shard> shards(rank.shards);
+  switch (candidate.policy) {
+    case Policy::chunked:
+      return chunked(rank, candidate.chunk_numel);
+    case Policy::windowed:
+      return windowed(rank, candidate.chunk_size_mb, candidate.fraction);
+    case Policy::cpu_adam: {
+      const auto stays = shards.subspan(shards_stepped_on_host(rank, candidate.fraction));
+      const Bytes state = allocated_state(precision, stays, kAllState);
+      return {.state = state, .always = state};
+    }
+    case Policy::resident: {
+      const Bytes state = allocated_state(precision, shards, kAllState);
+      return {.state = state, .always = state};
+    }
+    case Policy::full_reload:
+    case Policy::pipelined:
+      break;
+  }
+  return {.state = allocated_state(precision, shards, kAllState)};
+}
+
+}  // namespace
+
+std::size_t shards_stepped_on_host(const RankModel& rank, double fraction) {
+  const double wanted = fraction * static_cast<double>(rank.owned.value);
+  Numel taken{0};
+  std::size_t count = 0;
+  while (count < rank.shards.size() && static_cast<double>(taken.value) < wanted) taken += rank.shards[count++].numel;
+  return count;
+}
+
+RankEstimate estimate(const RankModel& rank, const Candidate& candidate) {
+  const Cluster& cluster = rank.job->cluster;
+  const Packing packing = packing_of(rank, candidate);
+  const Seconds transfer = bytes_of(rank.owned, rank.job->precision.state_bytes()) / cluster.host_link.h2d.value;
+  const double tensors = static_cast<double>(rank.shards.size());
+  const double each_chunk = cluster.calls.chunk.value.value + cluster.calls.synchronize.value.value +
+                            4 * tensors * cluster.calls.tensor_scan.value.value;
+  return {.seconds = 2 * transfer.value + 6 * tensors * cluster.host_link.latency.value.value +
+                     static_cast<double>(packing.chunks) * each_chunk,
+          .step_state = packing.state + rank.footprint.step_temporaries,
+          .always = packing.always};
+}
+
+}  // namespace ebb
