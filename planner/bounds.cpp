@@ -50,17 +50,15 @@ double RankBounds::adam_seconds(Numel numel, bool writes_params) const {
   return (bytes / BytesPerSecond{std::max(gpu.adam.value.value, gpu.adam_foreach.value.value)}).value;
 }
 
-Seconds RankBounds::chunked_step(const Candidate& candidate, Numel& largest_chunk) const {
+Seconds RankBounds::chunked_step(std::size_t chunks) const {
   const Job& job = *rank_->job;
   const Calls& calls = job.cluster.calls;
-  const std::vector<Chunk> chunks = chunk_by_numel(rank_->shards, candidate.chunk_numel);
-  for (const Chunk& chunk : chunks) largest_chunk = std::max(largest_chunk, chunk.numel);
   const double tensors = static_cast<double>(rank_->shards.size());
   const double each = calls.chunk.value.value + 4 * tensors * calls.tensor_scan.value.value +
                       2 * calls.launch.value.value + calls.synchronize.value.value;
   const auto bytes = static_cast<double>(bytes_of(rank_->owned, job.precision.state_bytes()).value);
   const Seconds cast = bytes_of(rank_->owned, cast_bytes_per_element(job.precision)) / job.cluster.gpu.hbm.value;
-  return {frame_ + static_cast<double>(chunks.size()) * each + 6 * tensors * job.cluster.host_link.latency.value.value +
+  return {frame_ + static_cast<double>(chunks) * each + 6 * tensors * job.cluster.host_link.latency.value.value +
           bytes / h2d_ + bytes / d2h_ + adam_seconds(rank_->owned, false) + cast.value};
 }
 
@@ -78,34 +76,45 @@ double RankBounds::longest_chain(const Transfers& t, std::size_t slots) const {
                    *std::max_element(rounds.begin(), rounds.end()), t.bytes / most_});
 }
 
-Seconds RankBounds::windowed_step(const Candidate& candidate, DeviceUse& use) const {
+const RankBounds::Split& RankBounds::split_at(double fraction) const {
+  if (split_.fraction == fraction) return split_;
+  const std::vector<bool> moves = offloaded_by_fraction(rank_->shards, fraction, rank_->job->precision.state_bytes());
+  split_.fraction = fraction;
+  split_.moving.clear();
+  for (std::size_t i = 0; i < moves.size(); ++i)
+    if (moves[i]) split_.moving.push_back(rank_->shards[i]);
+  split_.moved = owned(split_.moving);
+  return split_;
+}
+
+Seconds RankBounds::windowed_step(const Candidate& candidate, bool whole_family, DeviceUse& use) const {
   const Precision& precision = rank_->job->precision;
   const double latency = rank_->job->cluster.host_link.latency.value.value;
-  const std::vector<bool> moves = offloaded_by_fraction(rank_->shards, candidate.fraction, precision.state_bytes());
-  std::vector<Shard> moving;
-  for (std::size_t i = 0; i < moves.size(); ++i)
-    if (moves[i]) moving.push_back(rank_->shards[i]);
-
-  const Numel moved = owned(moving);
-  use.leaving = bytes_of(moved, size_of(precision.master));
-  use.always += bytes_of(rank_->owned - moved, precision.state_bytes());
-  Transfers transfers;
+  const Split& split = split_at(candidate.fraction);
+  use.leaving = bytes_of(split.moved, size_of(precision.master));
+  use.always += bytes_of(rank_->owned - split.moved, precision.state_bytes());
+  const auto moments = static_cast<double>(bytes_of(split.moved, precision.moment_bytes()).value);
+  const auto tensors = static_cast<double>(split.moving.size());
+  const double masters = tensors * latency + static_cast<double>(use.leaving.value) / h2d_;
+  double windows =
+      std::max({2 * tensors * latency + moments / h2d_, 2 * tensors * latency + moments / d2h_, 2 * moments / most_});
   Bytes slots[2];
-  const std::vector<Chunk> chunks = chunk_by_moments(moving, candidate.chunk_size_mb, precision.moment_bytes());
-  const bool one_manager = !moving.empty() && moving.front().optimizer == moving.back().optimizer;
-  for (std::size_t k = 0; k < chunks.size(); ++k) {
-    const Bytes bytes = bytes_of(chunks[k].numel, precision.moment_bytes());
-    const double wait = 2 * chunks[k].count * latency;
-    transfers.in.push_back(wait + static_cast<double>(bytes.value) / h2d_);
-    transfers.out.push_back(wait + static_cast<double>(bytes.value) / d2h_);
-    transfers.adam.push_back(adam_seconds(chunks[k].numel, false));
-    transfers.bytes += 2 * static_cast<double>(bytes.value);
-    if (one_manager) slots[k % 2] = std::max(slots[k % 2], bytes);
+  if (!whole_family) {
+    Transfers transfers{.in = {}, .adam = {}, .out = {}, .bytes = 2 * moments};
+    const std::vector<Chunk> chunks = chunk_by_moments(split.moving, candidate.chunk_size_mb, precision.moment_bytes());
+    // Several managers prefetch a chunk each, which no slot holds back: then only the other chains hold.
+    const bool one_manager = split.moving.front().optimizer == split.moving.back().optimizer;
+    for (std::size_t k = 0; k < chunks.size(); ++k) {
+      const Bytes bytes = bytes_of(chunks[k].numel, precision.moment_bytes());
+      const double wait = 2 * chunks[k].count * latency;
+      transfers.in.push_back(wait + static_cast<double>(bytes.value) / h2d_);
+      transfers.out.push_back(wait + static_cast<double>(bytes.value) / d2h_);
+      transfers.adam.push_back(adam_seconds(chunks[k].numel, false));
+      if (one_manager) slots[k % 2] = std::max(slots[k % 2], bytes);
+    }
+    windows = std::max(windows, longest_chain(transfers, one_manager ? 2 : chunks.size()));
   }
   use.step = use.always + use.leaving + slots[0] + slots[1];
-  const double masters = static_cast<double>(moving.size()) * latency + static_cast<double>(use.leaving.value) / h2d_;
-  // Several managers prefetch a chunk each, which no slot holds back: then only the other chains hold.
-  const double windows = longest_chain(transfers, one_manager ? 2 : std::max<std::size_t>(chunks.size(), 1));
   return {std::max(frame_, before_finalize_ + masters + windows + after_step_)};
 }
 
@@ -124,7 +133,10 @@ Seconds RankBounds::pipelined_step(const Candidate& candidate) const {
   return {frame_ + longest_chain(transfers, static_cast<std::size_t>(candidate.slots))};
 }
 
-Bound RankBounds::operator()(const Candidate& candidate) const {
+Bound RankBounds::operator()(const Candidate& candidate) const { return bound(candidate, false); }
+Bound RankBounds::of_family(const Candidate& candidate) const { return bound(candidate, true); }
+
+Bound RankBounds::bound(const Candidate& candidate, bool whole_family) const {
   const Precision& precision = rank_->job->precision;
   const Footprint& footprint = rank_->footprint;
   const Bytes state = bytes_of(rank_->owned, precision.state_bytes());
@@ -140,13 +152,16 @@ Bound RankBounds::operator()(const Candidate& candidate) const {
       use.step = use.always + state;
       break;
     case Policy::chunked: {
+      std::vector<Chunk> chunks;
+      if (!whole_family) chunks = chunk_by_numel(rank_->shards, candidate.chunk_numel);
       Numel largest{0};
-      step = chunked_step(candidate, largest);
+      for (const Chunk& chunk : chunks) largest = std::max(largest, chunk.numel);
+      step = chunked_step(chunks.size());
       use.step = use.always + bytes_of(largest, precision.state_bytes());
       break;
     }
     case Policy::windowed:
-      step = windowed_step(candidate, use);
+      step = windowed_step(candidate, whole_family, use);
       break;
     case Policy::cpu_adam: {
       const auto stays =
@@ -155,6 +170,7 @@ Bound RankBounds::operator()(const Candidate& candidate) const {
       break;
     }
     case Policy::pipelined: {
+      if (whole_family) break;
       const Numel slots = std::min(candidate.chunk_numel * candidate.slots, rank_->owned);
       step = pipelined_step(candidate);
       use.step = use.always + bytes_of(slots, precision.state_bytes());

@@ -14,6 +14,9 @@
 // Memory. Sums without the allocator's rounding, through reserved_bound(), which is monotone.
 #pragma once
 
+#include <cstddef>
+#include <vector>
+
 #include "models/policy.hpp"
 #include "models/timeline.hpp"
 #include "planner/lower.hpp"
@@ -34,13 +37,24 @@ class RankBounds {
 
   /// O(shards).
   Bound operator()(const Candidate& candidate) const;
+  /// Not above the bound of any candidate with the same policy and fraction, whatever its chunk size and slots: the
+  /// time without what chunks add, the memory without chunks.
+  Bound of_family(const Candidate& candidate) const;
 
  private:
   /// Times of one direction's chunks in order, and what they move.
   struct Transfers;
+  /// What `windowed` moves at a fraction. Kept for the next candidate, which mostly has the same fraction.
+  struct Split {
+    double fraction = 0;  // none yet
+    std::vector<Shard> moving;
+    Numel moved{0};
+  };
 
-  Seconds chunked_step(const Candidate& candidate, Numel& largest_chunk) const;
-  Seconds windowed_step(const Candidate& candidate, DeviceUse& use) const;
+  Bound bound(const Candidate& candidate, bool whole_family) const;
+  const Split& split_at(double fraction) const;
+  Seconds chunked_step(std::size_t chunks) const;
+  Seconds windowed_step(const Candidate& candidate, bool whole_family, DeviceUse& use) const;
   Seconds pipelined_step(const Candidate& candidate) const;
   double longest_chain(const Transfers& transfers, std::size_t slots) const;
   double adam_seconds(Numel numel, bool writes_params) const;
@@ -52,6 +66,7 @@ class RankBounds {
   double h2d_ = 0;              // bytes per second alone
   double d2h_ = 0;
   double most_ = 0;  // the highest sum of both directions
+  mutable Split split_;
 };
 
 }  // namespace ebb

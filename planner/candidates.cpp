@@ -131,14 +131,16 @@ void append(std::vector<Candidate>& list, const Job& job, Policy policy, std::sp
         list.push_back(candidate);
       }
       return;
-    case Policy::windowed:
+    case Policy::windowed: {
+      const std::vector<std::int64_t> sizes = chunk_sizes_mb(job, ranks);
       for (const double fraction : fractions(job))
-        for (const std::int64_t size : chunk_sizes_mb(job, ranks)) {
+        for (const std::int64_t size : sizes) {
           candidate.fraction = fraction;
           candidate.chunk_size_mb = size;
           list.push_back(candidate);
         }
       return;
+    }
     case Policy::cpu_adam:
       for (const double fraction : fractions(job)) {
         candidate.fraction = fraction;

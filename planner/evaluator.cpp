@@ -9,6 +9,8 @@ namespace ebb {
 
 namespace {
 
+Bound max_of(const Bound& a, const Bound& b) { return {std::max(a.step, b.step), std::max(a.reserved, b.reserved)}; }
+
 bool same_stage(const RankModel& a, const RankModel& b) { return a.stage == b.stage; }
 
 }  // namespace
@@ -43,11 +45,13 @@ std::vector<std::vector<Shard>> Evaluator::deciding_shards() const {
 
 Bound Evaluator::bound(const Candidate& candidate) const {
   Bound highest;
-  for (const RankBounds& of_rank : bounds_) {
-    const Bound bound = of_rank(candidate);
-    highest.step = std::max(highest.step, bound.step);
-    highest.reserved = std::max(highest.reserved, bound.reserved);
-  }
+  for (const RankBounds& of_rank : bounds_) highest = max_of(highest, of_rank(candidate));
+  return highest;
+}
+
+Bound Evaluator::family_bound(const Candidate& candidate) const {
+  Bound highest;
+  for (const RankBounds& of_rank : bounds_) highest = max_of(highest, of_rank.of_family(candidate));
   return highest;
 }
 
@@ -55,8 +59,8 @@ Bound Evaluator::probe(const Candidate& candidate) {
   Bound highest;
   for (const std::size_t rank : deciding_) {
     simulate(rank, candidate);
-    highest.step = std::max(highest.step, to_seconds(summary_.total));
-    highest.reserved = std::max(highest.reserved, reserved_bound(candidate.policy, device_use(plan_, summary_)));
+    highest =
+        max_of(highest, {to_seconds(summary_.total), reserved_bound(candidate.policy, device_use(plan_, summary_))});
   }
   return highest;
 }

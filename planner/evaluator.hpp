@@ -30,6 +30,8 @@ class Evaluator {
 
   /// Never above what answer() gives.
   Bound bound(const Candidate& candidate) const;
+  /// Not above the bound of any candidate with the same policy and fraction.
+  Bound family_bound(const Candidate& candidate) const;
   /// The same from one simulated rank, the slowest by estimate: closer, and dearer.
   Bound probe(const Candidate& candidate);
 

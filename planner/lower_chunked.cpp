@@ -1,5 +1,5 @@
 // chunked: `--offload-optimizer-states-chunk-numel N`. Nothing is resident between steps; the step walks the chunks
-// one after another: in, Adam, cast, out, the host waits, free.
+// one after another: in, Adam, cast, out, the host waits, free. FP8 parameters are quantised in a second pass.
 // Source: Megatron-LM pull request 6544, distrib_optimizer.py, _optimizer_step_with_chunked_state_reload.
 #include "planner/chunking.hpp"
 #include "planner/lowerings.hpp"
@@ -13,6 +13,24 @@ namespace {
 /// Walks over the rank's parameters a chunk costs: reload of masters, reload of moments, cast, offload.
 constexpr std::uint32_t kPassesPerChunk = 4;
 
+/// Casts what is not quantised, run by run. Returns the last op on the chunk.
+OpId cast_unquantized(PlanBuilder& plan, const RankModel& rank, const Part& part, BufferId buffer, OpId stepped) {
+  std::int64_t begin = part.range.begin;
+  for (std::size_t first = 0; first < part.shards.size();) {
+    const bool quantized = rank.stage->buffers[part.shards[first].buffer].quantized;
+    std::size_t end = first;
+    std::int64_t at = begin;
+    while (end < part.shards.size() && rank.stage->buffers[part.shards[end].buffer].quantized == quantized) {
+      at += part.shards[end++].numel.value;
+    }
+    const Part run{part.shards.subspan(first, end - first), {begin, at}, part.chunk};
+    if (!quantized) stepped = cast_to_params(plan, rank, run, buffer);
+    first = end;
+    begin = at;
+  }
+  return stepped;
+}
+
 void chunk_step(PlanBuilder& plan, const RankModel& rank, AdamKernel kernel, const Part& part) {
   host_call(plan, rank, part.chunk, kPassesPerChunk);
   const BufferId buffer =
@@ -20,8 +38,8 @@ void chunk_step(PlanBuilder& plan, const RankModel& rank, AdamKernel kernel, con
   const OpId room = plan.allocate(buffer, Phase::step, part.chunk);
   copy_state(plan, rank, OpKind::copy_h2d, Phase::step, kMaster, part, buffer, {room});
   const OpId in = copy_state(plan, rank, OpKind::copy_h2d, Phase::step, kMoments, part, buffer, {});
-  adam(plan, rank, kernel, part, buffer, {in});
-  const OpId cast = cast_to_params(plan, rank, part, buffer);
+  const OpId stepped = adam(plan, rank, kernel, part, buffer, {in});
+  const OpId cast = cast_unquantized(plan, rank, part, buffer, stepped);
   const OpId out = copy_state(plan, rank, OpKind::copy_d2h, Phase::step, kAllState, part, buffer, {cast});
   plan.add({.kind = OpKind::host_wait, .phase = Phase::step, .stream = kHost, .chunk = part.chunk}, {out});
   plan.release(buffer, Phase::step, {}, OpId::none(), part.chunk);
@@ -51,6 +69,7 @@ void lower_chunked(PlanBuilder& plan, const RankModel& rank, Numel chunk_numel) 
     begin += chunk.numel.value;
   }
   scratch.release();
+  quantize_chunks(plan, rank, chunk_numel, static_cast<std::uint32_t>(chunks.size()));
   frame.close();
 }
 

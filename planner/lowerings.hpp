@@ -11,6 +11,8 @@ namespace ebb {
 void lower_resident(PlanBuilder& plan, const RankModel& rank);
 void lower_full_reload(PlanBuilder& plan, const RankModel& rank);
 void lower_chunked(PlanBuilder& plan, const RankModel& rank, Numel chunk_numel);
+/// chunked's second pass under FP8 parameter gather (lower_chunked_fp8.cpp); its chunks count on from `first_chunk`.
+void quantize_chunks(PlanBuilder& plan, const RankModel& rank, Numel chunk_numel, std::uint32_t first_chunk);
 void lower_windowed(PlanBuilder& plan, const RankModel& rank, std::int64_t chunk_size_mb, double fraction);
 void lower_cpu_adam(PlanBuilder& plan, const RankModel& rank, double fraction);
 void lower_pipelined(PlanBuilder& plan, const RankModel& rank, Numel slot_numel, int slots);

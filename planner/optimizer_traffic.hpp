@@ -11,10 +11,18 @@
 
 namespace ebb {
 
-/// HBM bytes of Adam over one element: reads the fp32 gradient and every state, writes every state. 28 for fp32.
+/// Bytes of one gradient element that norm, clip and Adam read: 4 where gradients are fp32 or the standard optimizer
+/// has copied them to fp32; a precision-aware one reads them as they are (footprint.cpp knows the same rule).
+inline std::int64_t grad_bytes_per_element(const Precision& precision) {
+  const bool copied = precision.state_bytes() == 12;
+  return copied ? 4 : size_of(precision.grads);
+}
+
+/// HBM bytes of Adam over one element: reads the gradient and every state, writes every state. 28 for fp32.
 /// `writes_params`: it also writes the model parameter in the same pass (30 for fp32 state and bf16 parameters).
 inline std::int64_t adam_bytes_per_element(const Precision& precision, bool writes_params) {
-  return 4 + 2 * precision.state_bytes() + (writes_params ? size_of(precision.params) : 0);
+  return grad_bytes_per_element(precision) + 2 * precision.state_bytes() +
+         (writes_params ? size_of(precision.params) : 0);
 }
 
 /// HBM bytes of the cast from master weight to model parameter: 6 for fp32 to bf16.

@@ -1,19 +1,21 @@
 // Search. For each policy two candidates are looked for: the one that the rule prefers among those that fit, and the
-// one that needs least memory. Both are minima of a total order (recommend.hpp), so branch and bound finds them:
+// one that needs least memory. Both are minima of a total order (recommend.hpp), so best-first branch and bound finds
+// them:
 //
-//   candidates in the order of their bounds
-//   stop at the first whose bound is not better than the best answer so far
-//   leave out what cannot fit; look closer at one rank (probe); then evaluate all that can decide
+//   a heap of bounds, first one for each family (the candidates that differ in chunk size and slots only)
+//   take the least; stop when it is not better than the best answer so far; leave out what cannot fit
+//   a family: put the bounds of its members into the heap
+//   a candidate: look closer at one rank (probe); if it may still win, evaluate it
 //
 // A bound is never above the answer, so what is left out could not have won, and the result is that of evaluating
 // everything (SearchOptions::exhaustive).
 #include "planner/search.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
+#include <queue>
 #include <tuple>
+#include <utility>
 
 #include "planner/candidates.hpp"
 #include "planner/evaluator.hpp"
@@ -32,22 +34,25 @@ namespace {
 
 enum class Goal { fastest_that_fits, smallest };
 
+/// Candidates that differ in chunk size and slots only.
+using Family = std::vector<Candidate>;
+
 class Search {
  public:
-  Search(const Job& job, const SearchOptions& options) : options_(options), evaluator_(job) {
-    for (const Candidate& candidate : candidates_of(job, evaluator_.deciding_shards()))
-      of_policy_[candidate.policy].push_back({candidate, evaluator_.bound(candidate)});
-    resident_step_ = evaluate(Candidate{}).step;
-  }
-
+  Search(const Job& job, const SearchOptions& options);
   SearchResult run();
 
  private:
-  struct Bounded {
-    Candidate candidate;
-    Bound bound;
-  };
   using Key = std::pair<std::int64_t, std::int64_t>;
+  struct Node {
+    Key key;
+    Bound bound;
+    const Family* family = nullptr;  // of all these ...
+    Candidate candidate;             // ... or, when none, of this one
+
+    /// For a heap with the least key on top; the second member makes the order of equals the same everywhere.
+    bool operator<(const Node& other) const { return std::tie(other.key, other.candidate) < std::tie(key, candidate); }
+  };
 
   /// The first two members of the order that `goal` minimises, from a bound.
   Key key_of(const Bound& bound, Goal goal) const {
@@ -55,20 +60,32 @@ class Search {
     return goal == Goal::smallest ? Key{bound.reserved.value, time} : Key{time, bound.reserved.value};
   }
   Key key_of(const Answer& answer, Goal goal) const { return key_of(Bound{answer.step, answer.device_reserved}, goal); }
-
-  const Answer& evaluate(const Candidate& candidate);
-  std::optional<Answer> best(Policy policy, Goal goal);
   bool hopeless(const Bound& bound, Goal goal) const {
     return goal == Goal::fastest_that_fits && bound.reserved > device_budget_of(evaluator_.job());
   }
+
+  const Answer& evaluate(const Candidate& candidate);
+  std::optional<Answer> best(Policy policy, Goal goal);
+  std::optional<Answer> best_of_all(Policy policy, Goal goal);
+  void expand(const Node& node, Goal goal, std::priority_queue<Node>& heap);
+  bool may_win(const Node& node, Goal goal, const std::optional<Answer>& best);
   void add_rows(Policy policy, std::vector<Answer>& rows);
 
   SearchOptions options_;
   Evaluator evaluator_;
-  std::map<Policy, std::vector<Bounded>> of_policy_;
+  std::map<Policy, std::vector<Family>> families_;
   std::map<Candidate, Answer> answers_;
   Seconds resident_step_{1};
 };
+
+Search::Search(const Job& job, const SearchOptions& options) : options_(options), evaluator_(job) {
+  for (const Candidate& candidate : candidates_of(job, evaluator_.deciding_shards())) {
+    std::vector<Family>& families = families_[candidate.policy];
+    if (families.empty() || families.back().front().fraction != candidate.fraction) families.emplace_back();
+    families.back().push_back(candidate);
+  }
+  resident_step_ = evaluate(Candidate{}).step;
+}
 
 const Answer& Search::evaluate(const Candidate& candidate) {
   const auto known = answers_.find(candidate);
@@ -80,33 +97,63 @@ const Answer& Search::evaluate(const Candidate& candidate) {
   return answers_.emplace(candidate, std::move(answer)).first->second;
 }
 
+bool prefers(const Answer& a, const Answer& b, Goal goal) {
+  return goal == Goal::smallest ? smaller(a, b) : faster(a, b);
+}
+
+void Search::expand(const Node& node, Goal goal, std::priority_queue<Node>& heap) {
+  if (goal == Goal::fastest_that_fits && !evaluator_.fits_host(node.family->front())) return;
+  for (const Candidate& candidate : *node.family) {
+    const Bound bound = evaluator_.bound(candidate);
+    if (!hopeless(bound, goal)) heap.push({key_of(bound, goal), bound, nullptr, candidate});
+  }
+}
+
+/// A closer look at a candidate whose bound is promising.
+bool Search::may_win(const Node& node, Goal goal, const std::optional<Answer>& best) {
+  if (answers_.contains(node.candidate)) return true;  // evaluated already: no need to look closer
+  const Bound probe = evaluator_.probe(node.candidate);
+  return !hopeless(probe, goal) && (!best || key_of(probe, goal) <= key_of(*best, goal));
+}
+
 /// nullopt: no candidate of the policy fits (or there is none).
 std::optional<Answer> Search::best(Policy policy, Goal goal) {
-  std::vector<Bounded>& list = of_policy_[policy];
-  std::stable_sort(list.begin(), list.end(),
-                   [&](const Bounded& a, const Bounded& b) { return key_of(a.bound, goal) < key_of(b.bound, goal); });
-  const auto better = goal == Goal::smallest ? smaller : faster;
-  std::optional<Answer> best;
-  for (const auto& [candidate, bound] : list) {
-    if (!options_.exhaustive) {
-      if (best && key_of(bound, goal) > key_of(*best, goal)) break;
-      if (hopeless(bound, goal)) continue;
-      if (goal == Goal::fastest_that_fits && !evaluator_.fits_host(candidate)) continue;
-      if (!answers_.contains(candidate)) {
-        const Bound closer = evaluator_.probe(candidate);
-        if (hopeless(closer, goal) || (best && key_of(closer, goal) > key_of(*best, goal))) continue;
-      }
-    }
-    const Answer& answer = evaluate(candidate);
-    if (goal == Goal::fastest_that_fits && !answer.feasible()) continue;
-    if (!best || better(answer, *best)) best = answer;
+  if (options_.exhaustive) return best_of_all(policy, goal);
+  std::priority_queue<Node> heap;
+  for (const Family& family : families_[policy]) {
+    const Bound bound = evaluator_.family_bound(family.front());
+    if (!hopeless(bound, goal)) heap.push({key_of(bound, goal), bound, &family, family.front()});
   }
+  std::optional<Answer> best;
+  while (!heap.empty()) {
+    const Node node = heap.top();
+    heap.pop();
+    if (best && node.key > key_of(*best, goal)) break;
+    if (node.family != nullptr) {
+      expand(node, goal, heap);
+    } else if (may_win(node, goal, best)) {
+      const Answer& answer = evaluate(node.candidate);
+      if (goal == Goal::fastest_that_fits && !answer.feasible()) continue;
+      if (!best || prefers(answer, *best, goal)) best = answer;
+    }
+  }
+  return best;
+}
+
+std::optional<Answer> Search::best_of_all(Policy policy, Goal goal) {
+  std::optional<Answer> best;
+  for (const Family& family : families_[policy])
+    for (const Candidate& candidate : family) {
+      const Answer& answer = evaluate(candidate);
+      if (goal == Goal::fastest_that_fits && !answer.feasible()) continue;
+      if (!best || prefers(answer, *best, goal)) best = answer;
+    }
   return best;
 }
 
 /// The rows of one policy in table order: by what moves, then by chunk size.
 void Search::add_rows(Policy policy, std::vector<Answer>& rows) {
-  if (!of_policy_.contains(policy)) return;
+  if (!families_.contains(policy)) return;
   std::vector<Answer> mine;
   const auto add = [&](const std::optional<Answer>& answer) {
     const auto same = [&](const Answer& other) { return other.candidate == answer->candidate; };

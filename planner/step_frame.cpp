@@ -1,5 +1,7 @@
 #include "planner/step_frame.hpp"
 
+#include "planner/optimizer_traffic.hpp"
+
 namespace ebb {
 
 namespace {
@@ -15,8 +17,9 @@ Ticks share(Ticks total, std::int64_t begin, std::int64_t end, std::int64_t whol
 }  // namespace
 
 FrameOptions standard_frame(const RankModel& rank) {
-  if (rank.job->precision.grads == Dtype::fp32) return {};
-  return {.grad_copies = rank.footprint.step_temporaries, .copied = {0, rank.owned.value}};
+  return {.grad_copies = rank.footprint.step_temporaries,
+          .copied = {0, rank.owned.value},
+          .grad_size = grad_bytes_per_element(rank.job->precision)};
 }
 
 StepFrame::StepFrame(PlanBuilder& plan, const RankModel& rank, const FrameOptions& options)

@@ -26,14 +26,14 @@
 namespace ebb {
 
 struct FrameOptions {
-  /// Bytes of the fp32 gradient copies made before the norm, when gradients are not fp32.
+  /// Bytes of the fp32 gradient copies made before the norm; 0: none.
   Bytes grad_copies{0};
   /// Elements they cover.
   ElementRange copied;
   /// Size of the gradients that norm and clip work on.
   std::int64_t grad_size = 4;
 };
-/// Gradients of all owned elements are copied to fp32 unless they are fp32 already (Megatron-LM's own masters).
+/// Gradients of all owned elements are copied to fp32 where the footprint says so.
 FrameOptions standard_frame(const RankModel& rank);
 
 class StepFrame {

@@ -46,6 +46,11 @@ inline std::vector<RankCase> rank_cases() {
   instances.precision.exp_avg = instances.precision.exp_avg_sq = Dtype::bf16;
   cases.push_back(rank_case("llama3-8b, two optimizer instances, bf16 moments", instances));
 
+  Job fp8 = load_job("llama3-8b-hgx-h200");
+  fp8.precision.fp8 = Fp8Recipe::blockwise;
+  fp8.precision.fp8_param_gather = true;
+  cases.push_back(rank_case("llama3-8b, FP8 parameter gather", fp8));
+
   Job experts = load_job("qwen3-30b-a3b-hgx-h100");
   cases.push_back(rank_case("qwen3-30b, experts", experts));
   experts.parallel.overlap_param_gather = false;
