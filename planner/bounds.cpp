@@ -21,6 +21,8 @@ constexpr double kRoundingSlack = 1 - 1e-9;
 struct RankBounds::Transfers {
   std::vector<double> in, adam, out;  // seconds of each chunk
   double bytes = 0;                   // of both directions
+  double first_bytes = 0;             // of the first copy in
+  double last_bytes = 0;              // of the last copy out
 };
 
 RankBounds::RankBounds(const RankModel& rank, const StepSummary& resident, const sim::Sharing& sharing) : rank_(&rank) {
@@ -41,6 +43,9 @@ RankBounds::RankBounds(const RankModel& rank, const StepSummary& resident, const
   h2d_ = per_second(1, 0);
   d2h_ = per_second(2, 1);
   most_ = std::max({h2d_, d2h_, per_second(3, 0) + per_second(3, 1)});
+  const Seconds cast =
+      bytes_of(rank.owned, cast_bytes_per_element(rank.job->precision)) / rank.job->cluster.gpu.hbm.value;
+  kernels_ = adam_seconds(rank.owned, false) + cast.value;
 }
 
 /// At the rate of the faster Adam: which one runs depends on the policy.
@@ -57,23 +62,32 @@ Seconds RankBounds::chunked_step(std::size_t chunks) const {
   const double each = calls.chunk.value.value + 4 * tensors * calls.tensor_scan.value.value +
                       2 * calls.launch.value.value + calls.synchronize.value.value;
   const auto bytes = static_cast<double>(bytes_of(rank_->owned, job.precision.state_bytes()).value);
-  const Seconds cast = bytes_of(rank_->owned, cast_bytes_per_element(job.precision)) / job.cluster.gpu.hbm.value;
   return {frame_ + static_cast<double>(chunks) * each + 6 * tensors * job.cluster.host_link.latency.value.value +
-          bytes / h2d_ + bytes / d2h_ + adam_seconds(rank_->owned, false) + cast.value};
+          bytes / h2d_ + bytes / d2h_ + kernels_};
 }
 
+/// Every chain of waits is a lower bound on the time from the first copy in to the last copy out:
+///   all copies in, then Adam and the copy out of the last chunk; the first chunk in and stepped, then all copies out
+///   slot j: the copies in before its first chunk, its rounds of in, Adam, out, the copies out after its last chunk
+///   all bytes at the rate of both directions, but for the first copy in and the last copy out, which are alone
 double RankBounds::longest_chain(const Transfers& t, std::size_t slots) const {
-  if (t.in.empty()) return 0;
+  const std::size_t chunks = t.in.size();
+  if (chunks == 0) return 0;
   double all_in = 0;
   double all_out = 0;
-  std::vector<double> rounds(slots, 0);
-  for (std::size_t k = 0; k < t.in.size(); ++k) {
-    all_in += t.in[k];
-    all_out += t.out[k];
-    rounds[k % slots] += t.in[k] + t.adam[k] + t.out[k];
+  for (std::size_t k = 0; k < chunks; ++k) all_in += t.in[k], all_out += t.out[k];
+  double longest = std::max({all_in + t.adam.back() + t.out.back(), t.in.front() + t.adam.front() + all_out,
+                             t.in.front() + t.out.back() + (t.bytes - t.first_bytes - t.last_bytes) / most_});
+  double before = 0;  // copies in of the chunks before slot j's first
+  for (std::size_t j = 0; j < std::min(slots, chunks); ++j) {
+    double chain = before;
+    std::size_t k = j;
+    for (; k < chunks; k += slots) chain += t.in[k] + t.adam[k] + t.out[k];
+    for (k -= slots - 1; k < chunks; ++k) chain += t.out[k];
+    longest = std::max(longest, chain);
+    before += t.in[j];
   }
-  return std::max({all_in + t.adam.back() + t.out.back(), t.in.front() + t.adam.front() + all_out,
-                   *std::max_element(rounds.begin(), rounds.end()), t.bytes / most_});
+  return longest;
 }
 
 const RankBounds::Split& RankBounds::split_at(double fraction) const {
@@ -98,6 +112,7 @@ Seconds RankBounds::windowed_step(const Candidate& candidate, bool whole_family,
   const double masters = tensors * latency + static_cast<double>(use.leaving.value) / h2d_;
   double windows =
       std::max({2 * tensors * latency + moments / h2d_, 2 * tensors * latency + moments / d2h_, 2 * moments / most_});
+  double called = 0;  // the host's calls, one after another, and what follows the last
   Bytes slots[2];
   if (!whole_family) {
     Transfers transfers{.in = {}, .adam = {}, .out = {}, .bytes = 2 * moments};
@@ -111,11 +126,16 @@ Seconds RankBounds::windowed_step(const Candidate& candidate, bool whole_family,
       transfers.out.push_back(wait + static_cast<double>(bytes.value) / d2h_);
       transfers.adam.push_back(adam_seconds(chunks[k].numel, false));
       if (one_manager) slots[k % 2] = std::max(slots[k % 2], bytes);
+      if (k == 0) transfers.first_bytes = static_cast<double>(bytes.value);
+      transfers.last_bytes = static_cast<double>(bytes.value);
     }
+    const double calls = static_cast<double>(chunks.size()) * rank_->job->cluster.calls.chunk.value.value;
+    // A gather that follows the step waits for the last Adam, not for the last copy out.
+    called = calls + transfers.adam.back() + std::max(transfers.out.back() - after_step_, 0.0);
     windows = std::max(windows, longest_chain(transfers, one_manager ? 2 : chunks.size()));
   }
   use.step = use.always + use.leaving + slots[0] + slots[1];
-  return {std::max(frame_, before_finalize_ + masters + windows + after_step_)};
+  return {std::max({frame_ + kernels_, frame_ + called, before_finalize_ + masters + windows})};
 }
 
 Seconds RankBounds::pipelined_step(const Candidate& candidate) const {
@@ -129,6 +149,8 @@ Seconds RankBounds::pipelined_step(const Candidate& candidate) const {
     transfers.out.push_back(latency + bytes / d2h_);
     transfers.adam.push_back(adam_seconds(numel, true));
     transfers.bytes += 2 * bytes;
+    if (transfers.in.size() == 1) transfers.first_bytes = bytes;
+    transfers.last_bytes = bytes;
   }
   return {frame_ + longest_chain(transfers, static_cast<std::size_t>(candidate.slots))};
 }

@@ -6,10 +6,7 @@
 // it is when nothing else uses the link:
 //   chunked    is serial: K * (fixed costs) + 6 T * latency + n S / h2d + n S / d2h + Adam + cast. Nothing overlaps, so
 //              the bound is the time itself, up to launches that queue behind each other.
-//   windowed,  pipelined: the longest of the busy chains: all copies in, then Adam and the copy out of the last chunk;
-//   the
-//              first chunk in, then all copies out; every slot's own round of in, Adam, out; all bytes at the rate of
-//              both directions together.
+//   windowed, pipelined: the longest of several chains of waits (longest_chain in bounds.cpp).
 //   cpu-adam   the frame alone.
 // Memory. Sums without the allocator's rounding, through reserved_bound(), which is monotone.
 #pragma once
@@ -63,6 +60,7 @@ class RankBounds {
   double frame_ = 0;            // seconds of the resident step outside its optimizer phase
   double before_finalize_ = 0;  // ... before gradient finalization
   double after_step_ = 0;       // ... after the optimizer phase
+  double kernels_ = 0;          // Adam over all elements and the cast to parameters
   double h2d_ = 0;              // bytes per second alone
   double d2h_ = 0;
   double most_ = 0;  // the highest sum of both directions

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "planner/flags.hpp"
 
@@ -40,40 +41,80 @@ void require_divisor(const Job& job, const std::string& key, std::int64_t size, 
 struct Count {
   const char* key;
   std::int64_t value;
-  std::int64_t most;  // far above any real job; keeps every product below inside int64 and every list small
+  std::int64_t least;
+  std::int64_t most;
 };
 
-void check_counts(const Job& job) {
-  const ModelSpec& model = job.model;
-  const Parallel& p = job.parallel;
-  constexpr std::int64_t kMostRanks = 1 << 20;
-  const MoeSpec moe = model.moe.value_or(MoeSpec{1, 1, 1});
-  for (const Count& count : {Count{"model.layers", model.layers, 4096},
-                             {"model.hidden", model.hidden, 1 << 20},
-                             {"model.heads", model.heads, 1 << 16},
-                             {"model.vocab", model.vocab, 1 << 28},
-                             {"model.moe.experts", moe.experts, 1 << 16},
-                             {"model.moe.ffn", moe.ffn, 1 << 24},
-                             {"parallel.gpus", p.gpus, kMostRanks},
-                             {"parallel.tensor", p.tensor, kMostRanks},
-                             {"parallel.pipeline", p.pipeline, kMostRanks},
-                             {"parallel.virtual_pipeline", p.virtual_pipeline, 4096},
-                             {"parallel.context", p.context, kMostRanks},
-                             {"parallel.expert", p.expert, kMostRanks},
-                             {"parallel.expert_tensor", p.expert_tensor, kMostRanks},
-                             {"parallel.optimizer_instances", p.optimizer_instances, kMostRanks},
-                             {"batch.micro", job.batch.micro, 1 << 20},
-                             {"batch.global", job.batch.global, 1 << 30},
-                             {"batch.sequence", job.batch.sequence, 1 << 30}}) {
-    if (count.value < 1) reject(job, count.key, fmt::format("{} is not positive", count.value), "use 1 or more");
+// The upper limits are far above any real job. They keep every product below inside int64, and lists and loops small.
+constexpr std::int64_t kMostRanks = 1 << 18;
+constexpr std::int64_t kMostLayers = 4096;
+constexpr std::int64_t kMostExperts = 1 << 14;
+constexpr std::int64_t kMostWidth = 1 << 24;
+constexpr double kMostElements = 1e15;
+
+void require_in_range(const Job& job, std::initializer_list<Count> counts) {
+  for (const Count& count : counts) {
+    if (count.value < count.least)
+      reject(job, count.key, fmt::format("{} is too small", count.value), fmt::format("use {} or more", count.least));
     if (count.value > count.most)
       reject(job, count.key, fmt::format("{} is out of range", count.value), fmt::format("use at most {}", count.most));
   }
 }
 
+/// Elements of one model, roughly: only to tell models that exist from numbers that overflow.
+double rough_elements(const ModelSpec& model) {
+  const auto d = [](std::int64_t n) { return static_cast<double>(n); };
+  double layer = d(model.hidden) * (4 * d(model.heads) * d(model.head_dim) + 3 * d(model.ffn));
+  if (model.moe) layer += 3 * d(model.hidden) * (d(model.moe->experts) * d(model.moe->ffn) + d(model.moe->shared_ffn));
+  return (d(model.layers) + d(model.mtp_layers())) * layer + 2 * d(model.vocab) * d(model.hidden);
+}
+
+void check_model(const Job& job) {
+  const ModelSpec& model = job.model;
+  require_in_range(job, {{"model.layers", model.layers, 1, kMostLayers},
+                         {"model.hidden", model.hidden, 1, kMostWidth},
+                         {"model.ffn", model.ffn, 0, kMostWidth},
+                         {"model.heads", model.heads, 1, kMostWidth},
+                         {"model.kv_heads", model.kv_heads, 0, kMostWidth},
+                         {"model.head_dim", model.head_dim, 0, kMostWidth},
+                         {"model.vocab", model.vocab, 1, 1 << 28},
+                         {"model.vocab_divisible_by", model.vocab_divisible_by, 1, kMostWidth},
+                         {"model.max_positions", model.max_positions, 0, 1 << 30},
+                         {"model.mtp.layers", model.mtp_layers(), 0, kMostLayers}});
+  if (model.moe)
+    require_in_range(job, {{"model.moe.experts", model.moe->experts, 1, kMostExperts},
+                           {"model.moe.ffn", model.moe->ffn, 1, kMostWidth},
+                           {"model.moe.shared_ffn", model.moe->shared_ffn, 0, kMostWidth},
+                           {"model.moe.latent", model.moe->latent, 0, kMostWidth}});
+  if (model.mla)
+    require_in_range(job, {{"model.mla.q_lora_rank", model.mla->q_lora_rank, 0, kMostWidth},
+                           {"model.mla.kv_lora_rank", model.mla->kv_lora_rank, 1, kMostWidth},
+                           {"model.mla.qk_head_dim", model.mla->qk_head_dim, 1, kMostWidth},
+                           {"model.mla.qk_rope_head_dim", model.mla->qk_rope_head_dim, 0, kMostWidth},
+                           {"model.mla.v_head_dim", model.mla->v_head_dim, 1, kMostWidth}});
+  if (rough_elements(model) > kMostElements)
+    reject(job, "model", fmt::format("has about {:.0e} parameters", rough_elements(model)),
+           "Ebb plans models of up to 1e15");
+}
+
+void check_sizes(const Job& job) {
+  const Parallel& p = job.parallel;
+  require_in_range(job, {{"parallel.gpus", p.gpus, 1, kMostRanks},
+                         {"parallel.tensor", p.tensor, 1, kMostRanks},
+                         {"parallel.pipeline", p.pipeline, 1, kMostRanks},
+                         {"parallel.virtual_pipeline", p.virtual_pipeline, 1, kMostLayers},
+                         {"parallel.context", p.context, 1, kMostRanks},
+                         {"parallel.expert", p.expert, 1, kMostRanks},
+                         {"parallel.expert_tensor", p.expert_tensor, 1, kMostRanks},
+                         {"parallel.optimizer_instances", p.optimizer_instances, 1, kMostRanks},
+                         {"batch.micro", job.batch.micro, 1, 1 << 20},
+                         {"batch.global", job.batch.global, 1, 1 << 30},
+                         {"batch.sequence", job.batch.sequence, 1, 1 << 30}});
+}
+
 void check_world(const Job& job) {
   const Parallel& p = job.parallel;
-  // Two factors of at most 2^20 each fit; the third only after the first two are known to fit into the world.
+  // Two factors of at most 2^18 each fit; the third only after the first two are known to fit into the world.
   const auto fits = [&](std::int64_t a, std::int64_t b, std::int64_t c, const char* names) {
     const bool too_large = a * b > p.gpus || a * b * c > p.gpus;
     if (!too_large && p.gpus % (a * b * c) == 0) return;
@@ -224,7 +265,8 @@ void check_offload(const Job& job) {
 }  // namespace
 
 void check(const Job& job) {
-  check_counts(job);
+  check_model(job);
+  check_sizes(job);
   check_world(job);
   check_pipeline(job);
   check_tensor(job);

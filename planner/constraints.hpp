@@ -11,7 +11,7 @@
 
 namespace ebb {
 
-/// InputError for the first violated rule, in the order counts, parallel sizes, pipeline, tensor, experts, context,
+/// InputError for the first violated rule, in the order ranges, parallel sizes, pipeline, tensor, experts, context,
 /// batch, optimizer instances, precision, recomputation, budget, offload.
 /// Source of the rules: Megatron-LM main d98e8a64dd, megatron/training/arguments.py and core/transformer.
 void check(const Job& job);

@@ -63,13 +63,26 @@ void RankSet::keep_stages(const Job& job) {
   }
 }
 
+namespace {
+
+/// Everything about a shard that decides what happens to it, in one number: two shards with equal ones are moved,
+/// packed and stepped alike.
+std::int64_t kind_of(const Shard& shard) { return shard.numel.value * 4 + shard.optimizer * 2 + shard.group; }
+
+}  // namespace
+
 void RankSet::add_ranks(const Job& job, const StageLayout& stage) {
   const std::int64_t size = job.parallel.gpus / job.parallel.pipeline;  // pipeline ranks are the slowest to change
-  std::set<std::pair<std::int64_t, std::int64_t>> seen;
+  std::set<std::pair<std::int64_t, std::int64_t>> places;
+  std::set<std::vector<std::int64_t>> kinds;
+  std::vector<std::int64_t> kind;
   for (std::int64_t rank = stage.pipeline_rank * size; rank < (stage.pipeline_rank + 1) * size; ++rank) {
     const RankCoordinates at = coordinates_of(job, rank);
     EBB_ASSERT(at.pipeline == stage.pipeline_rank);
-    if (seen.emplace(at.dense_shard, at.expert_shard).second) ranks_.push_back(rank_model(job, stage, rank));
+    if (!places.emplace(at.dense_shard, at.expert_shard).second) continue;
+    kind.clear();
+    for (const Shard& shard : rank_shards(stage, at.dense_shard, at.expert_shard)) kind.push_back(kind_of(shard));
+    if (kinds.insert(kind).second) ranks_.push_back(rank_model(job, stage, rank));
   }
 }
 

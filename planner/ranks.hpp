@@ -1,8 +1,9 @@
 // The ranks of a job whose answers can differ.
 //
-// Tensor-parallel ranks of a stage own the same shards; so do ranks with the same places in their dense and expert
-// sharding groups. Pipeline stages with the same layout differ only in what they hold and compute, and one that holds
-// and computes no more than another such stage cannot decide a maximum: it is left out. What remains is exact.
+// Tensor-parallel ranks of a stage own the same shards; ranks that own pieces of the same sizes in the same order pack,
+// move and step them alike. Pipeline stages with the same layout differ only in what they hold and compute, and one
+// that holds and computes no more than another such stage cannot decide a maximum: it is left out. What remains is
+// exact.
 #pragma once
 
 #include <cstdint>

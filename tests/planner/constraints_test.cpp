@@ -143,10 +143,16 @@ TEST_CASE("a policy that the job names must suit its precision") {
 
 TEST_CASE("hostile sizes are rejected before anything is computed from them") {
   CHECK(holds(rejection_after([](Job& j) { j.parallel.gpus = 1LL << 62; }), "out of range"));
-  CHECK(holds(rejection_after([](Job& j) { j.model.layers = 0; }), "not positive"));
-  CHECK(holds(rejection_after([](Job& j) { j.batch.sequence = -1; }), "not positive"));
-  CHECK(holds(rejection_after([](Job& j) { j.parallel.tensor = j.parallel.pipeline = j.parallel.context = 1 << 20; }),
+  CHECK(holds(rejection_after([](Job& j) { j.model.layers = 0; }), "too small"));
+  CHECK(holds(rejection_after([](Job& j) { j.batch.sequence = -1; }), "too small"));
+  CHECK(holds(rejection_after([](Job& j) { j.parallel.tensor = j.parallel.pipeline = j.parallel.context = 1 << 18; }),
               "fewer than"));
+  CHECK(holds(rejection_after([](Job& j) { j.model.ffn = 1LL << 60; }), "out of range"));
+  CHECK(holds(rejection_after([](Job& j) {
+                j.model.layers = 4096;
+                j.model.hidden = j.model.ffn = 1 << 24;
+              }),
+              "Ebb plans models of up to 1e15"));
   CHECK(holds(rejection_after([](Job& j) { j.budget.device = Bytes{0}; }), "not positive"));
 }
 

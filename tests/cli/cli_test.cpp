@@ -1,0 +1,281 @@
+// The `ebb` program from outside: exit codes, what goes to stdout and what to stderr, valid and repeatable JSON for
+// every job of the library, and one helpful message for each kind of bad input.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "models/plan_json.hpp"
+#include "planner/verify.hpp"
+#include "tests/catch.hpp"
+
+using namespace ebb;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+/// A directory of this test's own, removed at the end.
+struct Scratch {
+  fs::path path = fs::temp_directory_path() / ("ebb_cli_test_" + std::to_string(::getpid()));
+  Scratch() { fs::create_directories(path); }
+  ~Scratch() { fs::remove_all(path); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+};
+
+const fs::path& scratch() {
+  static const Scratch directory;
+  return directory.path;
+}
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// `ebb` followed by `arguments` (shell syntax). They may redirect stdout themselves.
+Outcome run_ebb(const std::string& arguments) {
+  const fs::path out = scratch() / "out";
+  const fs::path err = scratch() / "err";
+  fs::remove(out);
+  const std::string command = "cd '" EBB_SOURCE_DIR "' && { '" EBB_BINARY "' " + arguments + "; } >" + out.string() +
+                              " 2>" + err.string() + " </dev/null";
+  const int status = std::system(command.c_str());
+  REQUIRE(WIFEXITED(status));
+  return {WEXITSTATUS(status), contents(out), contents(err)};
+}
+
+fs::path write_job(const std::string& name, const std::string& text) {
+  const fs::path path = scratch() / name;
+  std::ofstream(path) << text;
+  return path;
+}
+
+std::vector<std::string> library_jobs() {
+  std::vector<std::string> jobs;
+  for (const auto& entry : fs::directory_iterator(EBB_SOURCE_DIR "/models/jobs"))
+    if (entry.path().extension() == ".yaml") jobs.push_back("models/jobs/" + entry.path().filename().string());
+  std::sort(jobs.begin(), jobs.end());
+  return jobs;
+}
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// Bad input: nothing on stdout, one line on stderr that names the problem.
+void check_rejected(const std::string& arguments, int code, const std::string& message) {
+  const Outcome outcome = run_ebb(arguments);
+  INFO("ebb " << arguments << "\nstderr: " << outcome.err);
+  CHECK(outcome.code == code);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err.rfind("ebb: ", 0) == 0);
+  CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  CHECK(holds(outcome.err, message));
+}
+
+/// What the recommendation, every candidate and `simulate` say of a candidate.
+void check_candidate(const nlohmann::json& candidate) {
+  for (const char* field : {"policy", "chunk_numel", "chunk_size_mb", "fraction", "slots", "flags", "requires",
+                            "device_peak_bytes", "device_reserved_bytes", "host_pinned_bytes_per_rank",
+                            "host_pinned_bytes_per_host", "optimizer_seconds", "step_seconds", "reason"}) {
+    INFO(field);
+    CHECK(candidate.contains(field));
+  }
+}
+
+const std::string kMeasured = "models/jobs/measured-1.8b-1xh200.yaml";
+
+}  // namespace
+
+TEST_CASE("every job of the library is answered with valid JSON and nothing on stderr") {
+  const std::vector<std::string> jobs = library_jobs();
+  REQUIRE(jobs.size() >= 8);
+  for (const std::string& job : jobs) {
+    INFO(job);
+    const Outcome outcome = run_ebb("plan " + job + " --json");
+    CHECK(outcome.err == "");
+    const auto json = nlohmann::json::parse(outcome.out);
+    CHECK(outcome.code == (json.at("recommendation").is_null() ? 1 : 0));
+    const auto& candidates = json.at("candidates");
+    for (const auto& candidate : candidates) check_candidate(candidate);
+    if (outcome.code == 0) check_candidate(json.at("recommendation"));
+    CHECK(std::count_if(candidates.begin(), candidates.end(),
+                        [](const auto& candidate) { return candidate.at("requires") != "ebb"; }) <= 8);
+    CHECK(std::any_of(candidates.begin(), candidates.end(), [](const auto& candidate) {
+      return candidate.at("policy") == "chunked" && candidate.at("chunk_numel") == 1'000'000'000;
+    }));
+  }
+}
+
+TEST_CASE("the same command twice gives the same bytes") {
+  for (const char* arguments :
+       {"plan models/jobs/measured-1.8b-1xh200.yaml --budget 30GiB --json",
+        "plan models/jobs/deepseek-v3-2048xh200.yaml --json",
+        "simulate models/jobs/mixtral-8x7b-hgx-h200.yaml --policy windowed --chunk-size-mb 256 --json",
+        "layout models/jobs/mixtral-8x7b-hgx-h200.yaml --rank 9 --json"}) {
+    const Outcome once = run_ebb(arguments);
+    CHECK(once.code == 0);
+    CHECK(once.out == run_ebb(arguments).out);
+  }
+}
+
+TEST_CASE("a plan begins with what to paste, without colour in a pipe") {
+  const Outcome outcome = run_ebb("plan " + kMeasured + " --budget 22GiB --megatron pr6544");
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out.rfind("--offload-optimizer-states --offload-optimizer-states-chunk-numel ", 0) == 0);
+  CHECK_FALSE(holds(outcome.out, "\033"));
+  CHECK(holds(outcome.out, "Next: ebb simulate " + kMeasured + " --policy chunked --chunk-numel "));
+}
+
+TEST_CASE("when nothing fits the exit code is 1 and the answer says what would help") {
+  const Outcome outcome = run_ebb("plan " + kMeasured + " --budget 12GiB");
+  CHECK(outcome.code == 1);
+  CHECK(outcome.err == "");
+  CHECK(outcome.out.rfind("nothing fits: ", 0) == 0);
+  CHECK(holds(outcome.out, "would cure it: --budget "));
+}
+
+TEST_CASE("-o writes a plan that loads and has no hazards") {
+  const fs::path file = scratch() / "plan.json";
+  REQUIRE(run_ebb("plan models/jobs/nemotron4-15b-1xh200.yaml -o " + file.string()).code == 0);
+  const Plan recommended = plan_from_json(contents(file), file.string());
+  CHECK(recommended.candidate.policy == Policy::chunked);
+  CHECK(verify(recommended).empty());
+  REQUIRE(
+      run_ebb("simulate " + kMeasured + " --policy pipelined --chunk-numel 16Mi --slots 3 -o " + file.string()).code ==
+      0);
+  CHECK(plan_from_json(contents(file), file.string()).candidate.slots == 3);
+}
+
+TEST_CASE("simulate answers every policy, phase by phase") {
+  for (const char* candidate :
+       {"resident", "full-reload", "chunked --chunk-numel 1e9", "windowed --chunk-size-mb 512 --fraction 0.5",
+        "cpu-adam --fraction 0.5", "pipelined --slots 3 --chunk-numel 4Mi"}) {
+    const Outcome outcome = run_ebb("simulate " + kMeasured + " --json --policy " + candidate);
+    INFO(candidate << outcome.err);
+    REQUIRE(outcome.code == 0);
+    const auto json = nlohmann::json::parse(outcome.out);
+    check_candidate(json);
+    double seconds = 0;
+    std::int64_t peak = 0;
+    for (const auto& phase : json.at("phases")) {
+      seconds += phase.at("seconds").get<double>();
+      peak = std::max(peak, phase.at("device_peak_bytes").get<std::int64_t>());
+    }
+    CHECK(seconds == Approx(json.at("step_seconds").get<double>()));
+    CHECK(peak == json.at("device_peak_bytes"));
+  }
+}
+
+// Megatron-LM prints 147 shards of 1,816,758,272 elements, the largest 103,022,592, and 27 chunks at 512 MiB.
+TEST_CASE("layout shows shards, buckets and chunks") {
+  const Outcome outcome = run_ebb("layout " + kMeasured + " --rank 0 --policy windowed --chunk-size-mb 512 --json");
+  REQUIRE(outcome.code == 0);
+  const auto json = nlohmann::json::parse(outcome.out);
+  CHECK(json.at("shards").size() == 147);
+  CHECK(json.at("owned_numel") == 1'816'758'272);
+  CHECK(json.at("largest_shard_numel") == 103'022'592);
+  CHECK(json.at("buckets").size() == 1);
+  CHECK(json.at("chunks").size() == 27);
+  CHECK(json.at("chunks")[0].at("numel") == 103'022'592);
+  CHECK(json.at("chunks")[26].at("numel") == 100'352);
+}
+
+TEST_CASE("help and version go to stdout") {
+  CHECK(run_ebb("--version").out.rfind("ebb ", 0) == 0);
+  for (const char* command : {"--help", "plan --help", "simulate --help", "layout --help"}) {
+    const Outcome outcome = run_ebb(command);
+    CHECK(outcome.code == 0);
+    CHECK(outcome.err == "");
+    CHECK(holds(outcome.out, "Example"));
+  }
+}
+
+TEST_CASE("every example of the help texts runs") {
+  std::size_t examples = 0;
+  for (const char* command : {"--help", "plan --help", "simulate --help", "layout --help"}) {
+    std::istringstream text(run_ebb(command).out);
+    for (std::string line; std::getline(text, line);) {
+      const std::size_t at = line.find("ebb ");
+      if (at == std::string::npos || !holds(line, "models/jobs/")) continue;
+      INFO(line);
+      CHECK(run_ebb(line.substr(at + 4)).code <= 1);  // 1: nothing fits the example's budget
+      ++examples;
+    }
+  }
+  CHECK(examples >= 6);
+}
+
+TEST_CASE("wrong command lines: exit 2, one message") {
+  check_rejected("", 2, "subcommand");
+  check_rejected("plam " + kMeasured, 2, "plam");
+  check_rejected("plan", 2, "JOB");
+  check_rejected("plan " + kMeasured + " " + kMeasured, 2, "not expected");
+  check_rejected("plan " + kMeasured + " --buget 3", 2, "--buget");
+  check_rejected("plan " + kMeasured + " --budget", 2, "--budget");
+  check_rejected("plan " + kMeasured + " --budget 1GiB --budget 2GiB", 2, "--budget");
+  check_rejected("plan " + kMeasured + " --budget nan", 2, "--budget");
+  check_rejected("plan " + kMeasured + " --budget=-5", 2, "negative");
+  check_rejected("plan " + kMeasured + " --budget 0", 2, "not positive");
+  check_rejected("plan " + kMeasured + " --budget 5XB", 2, "unknown unit");
+  check_rejected("plan " + kMeasured + " --megatron master", 2, "main");
+  check_rejected("simulate " + kMeasured, 2, "--policy");
+  check_rejected("simulate " + kMeasured + " --policy chunkt --chunk-numel 1", 2, "did you mean \"chunked\"");
+  check_rejected("simulate " + kMeasured + " --policy chunked", 2, "--chunk-numel");
+  check_rejected("simulate " + kMeasured + " --policy chunked --chunk-numel -5", 2, "negative");
+  check_rejected("simulate " + kMeasured + " --policy chunked --chunk-numel 0", 2, "--chunk-numel");
+  check_rejected("simulate " + kMeasured + " --policy chunked --chunk-numel 1e30", 2, "out of range");
+  check_rejected("simulate " + kMeasured + " --policy chunked --chunk-numel 1e9 --chunk-size-mb 5", 2,
+                 "does not use a chunk size");
+  check_rejected("simulate " + kMeasured + " --policy windowed --fraction 1.5", 2, "(0, 1]");
+  check_rejected("simulate " + kMeasured + " --policy pipelined --slots 1", 2, "--slots");
+  check_rejected("layout " + kMeasured, 2, "--rank");
+  check_rejected("layout " + kMeasured + " --rank 1", 2, "outside");
+  check_rejected("layout " + kMeasured + " --rank=-1", 2, "--rank");
+  check_rejected("layout " + kMeasured + " --rank 0.5", 2, "--rank");
+  check_rejected("layout " + kMeasured + " --rank 0 --chunk-numel 5 --chunk-size-mb 5", 2, "does not use");
+}
+
+TEST_CASE("wrong jobs: exit 2, one message that names the place") {
+  check_rejected("plan no/such/job.yaml", 2, "no/such/job.yaml");
+  check_rejected("plan models", 2, "models");
+  check_rejected("plan ''", 2, "");
+  const fs::path unknown = write_job("unknown.yaml", "model: llama3-8c\ncluster: hgx-h200\nbatch: {global: 8}\n");
+  check_rejected("plan " + unknown.string(), 2, "unknown.yaml:1:");
+  const fs::path heads = write_job("heads.yaml",
+                                   "model: llama3-8b\ncluster: hgx-h200\nparallel: {gpus: 24, tensor: 3}\n"
+                                   "batch: {micro: 1, global: 8, sequence: 4096}\n");
+  check_rejected("plan " + heads.string(), 2, "heads.yaml:3:");
+  check_rejected("plan " + heads.string(), 2, "use 2 or 4");
+}
+
+TEST_CASE("a machine that fails: exit 3, one message") {
+  check_rejected("plan " + kMeasured + " -o /no/such/directory/plan.json", 3, "/no/such/directory/plan.json");
+  check_rejected("plan " + kMeasured + " -o " + scratch().string(), 3, "cannot write");
+  check_rejected("plan " + kMeasured + " >&-", 3, "standard output");
+  if (fs::exists("/dev/full")) check_rejected("plan " + kMeasured + " >/dev/full", 3, "standard output");
+}
+
+TEST_CASE("a closed pipe is a message and exit 3, not a signal") {
+  const std::string code = (scratch() / "code").string();
+  const Outcome outcome = run_ebb("--version >/dev/null; { sleep 0.3; '" EBB_BINARY "' plan " + kMeasured +
+                                  "; echo $? >" + code + "; } | true");
+  CHECK(contents(code) == "3\n");
+  CHECK(holds(outcome.err, "ebb: cannot write to standard output"));
+}
