@@ -12,6 +12,13 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/parameters_test.cpp
   planner/recommend_test.cpp
   planner/verify_test.cpp
+  planner/windowed_loop_test.cpp
   planner/search_test.cpp
 )
 target_link_libraries(planner_tests PRIVATE nlohmann_json::nlohmann_json)
+
+# The program itself.
+ebb_test(cli_tests LIBS ebb_planner SOURCES planner/cli_test.cpp)
+target_link_libraries(cli_tests PRIVATE nlohmann_json::nlohmann_json)
+target_compile_definitions(cli_tests PRIVATE EBB_PROGRAM="$<TARGET_FILE:ebb>")
+add_dependencies(cli_tests ebb)
