@@ -35,7 +35,7 @@ void add_plan(CLI::App& app, PlanOptions& o) {
   add_text(*command, "--host-budget", o.host_budget, "pinned memory a host may use, e.g. 1.5TiB", "SIZE");
   add_text(*command, "--megatron", o.megatron, "the Megatron-LM you run: any, main, dev or pr6544", "WHICH");
   add_json(*command, o.json);
-  add_text(*command, "-o", o.output, "also write the JSON document to this file", "FILE");
+  add_text(*command, "-o", o.plan_file, "also write the recommended schedule of the slowest rank as a plan", "FILE");
   command->footer("Example: ebb plan models/jobs/llama3-8b-hgx-h200.yaml --budget 60GiB --megatron dev");
 }
 
@@ -47,6 +47,7 @@ void add_simulate(CLI::App& app, SimulateOptions& o) {
            "part of the state that moves, 0 < F <= 1 (windowed, cpu-adam)", "F");
   add_text(*command, "--slots", o.candidate.slots, "device slots, 2 or more (pipelined)", "D");
   add_json(*command, o.json);
+  add_text(*command, "-o", o.plan_file, "also write the slowest rank's schedule as a plan", "FILE");
   command->footer("Example: ebb simulate models/jobs/llama3-8b-hgx-h200.yaml --policy chunked --chunk-numel 1e9");
 }
 

@@ -13,7 +13,7 @@ struct PlanOptions {
   std::string job;
   std::optional<std::string> budget, host_budget, megatron;
   bool json = false;
-  std::optional<std::string> output;
+  std::optional<std::string> plan_file;
 };
 
 /// What describes one candidate, for `simulate` and `layout`.
@@ -25,6 +25,7 @@ struct SimulateOptions {
   std::string job;
   CandidateOptions candidate;
   bool json = false;
+  std::optional<std::string> plan_file;
 };
 
 struct LayoutOptions {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "models/job_yaml.hpp"
+#include "models/plan_json.hpp"
 #include "models/quantity_text.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
@@ -51,7 +52,8 @@ int run_plan(const PlanOptions& options) {
     report.next_command =
         simulate_command(options.job, report.candidates[*result.recommended]) + "   (memory and time phase by phase)";
 
-  if (options.output) write_file(*options.output, reports::to_json(report));
+  if (options.plan_file && result.recommended)
+    write_file(*options.plan_file, to_json(plan_of(job, result.candidates[*result.recommended].candidate)));
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return result.recommended ? 0 : 1;
 }

@@ -1,5 +1,6 @@
 // `ebb simulate JOB --policy P ...`: one candidate, phase by phase. Exit 0 whether it fits or not: the answer says so.
 #include "models/job_yaml.hpp"
+#include "models/plan_json.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
 #include "reports/answer_json.hpp"
@@ -10,13 +11,15 @@ namespace ebb::cli {
 int run_simulate(const SimulateOptions& options) {
   const Job job = load_job(options.job);
   check(job);
-  const Answer answer = evaluate(job, candidate_from(options.candidate, job));
+  const Candidate candidate = candidate_from(options.candidate, job);
+  const Answer answer = evaluate(job, candidate);
   reports::SimulateReport report;
   report.header = header_of(job);
   report.candidate = report_of(answer);
   for (const PhaseAnswer& phase : answer.phases)
     report.phases.push_back({std::string(name_of(phase.phase)), phase.duration, phase.device_peak,
                              phase.device_reserved, phase.host_pinned});
+  if (options.plan_file) write_file(*options.plan_file, to_json(plan_of(job, candidate)));
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return 0;
 }

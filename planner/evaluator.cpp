@@ -105,6 +105,18 @@ Answer Evaluator::answer_of_all_ranks(const Candidate& candidate) {
   return answer_on(candidate, all);
 }
 
+Plan Evaluator::slowest_plan(const Candidate& candidate) {
+  Plan slowest;
+  Ticks longest{-1};
+  for (const std::size_t rank : ranks_to_simulate(candidate)) {
+    simulate(rank, candidate);
+    if (summary_.total <= longest) continue;
+    longest = summary_.total;
+    slowest = plan_;
+  }
+  return slowest;
+}
+
 namespace {
 
 /// What torch would hold at most if this phase were the only one.

@@ -40,6 +40,9 @@ class Evaluator {
   /// The same over every distinct rank, simulated one by one: what answer() is tested against.
   Answer answer_of_all_ranks(const Candidate& candidate);
 
+  /// The plan of the rank that answer() finds slowest.
+  Plan slowest_plan(const Candidate& candidate);
+
   /// Pinned and pageable bytes of the rank that needs most of each.
   HostBytes host(const Candidate& candidate);
   bool fits_host(const Candidate& candidate);

@@ -17,10 +17,12 @@
 #include <tuple>
 #include <utility>
 
+#include "models/errors.hpp"
 #include "planner/candidates.hpp"
 #include "planner/evaluator.hpp"
 #include "planner/recommend.hpp"
 #include "planner/shortfall.hpp"
+#include "planner/verify.hpp"
 
 namespace ebb {
 
@@ -196,6 +198,12 @@ Answer evaluate(const Job& job, const Candidate& candidate) {
   answer.deployable = answer.objection.empty() && accepts(Megatron::any, candidate.policy);
   answer.reason = obstacle_of(answer, device_budget_of(job), host_budget_of(job));
   return answer;
+}
+
+Plan plan_of(const Job& job, const Candidate& candidate) {
+  Plan plan = Evaluator(job).slowest_plan(candidate);
+  EBB_ASSERT(verify(plan).empty());
+  return plan;
 }
 
 }  // namespace ebb

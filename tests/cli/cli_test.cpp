@@ -13,7 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "models/plan_json.hpp"
+#include "planner/verify.hpp"
 #include "tests/catch.hpp"
+
+using namespace ebb;
 
 namespace {
 
@@ -47,11 +51,11 @@ std::string contents(const fs::path& path) {
 }
 
 /// `ebb` followed by `arguments` (shell syntax). They may redirect stdout themselves.
-Outcome ebb(const std::string& arguments) {
+Outcome run_ebb(const std::string& arguments) {
   const fs::path out = scratch() / "out";
   const fs::path err = scratch() / "err";
   fs::remove(out);
-  const std::string command = "cd " EBB_SOURCE_DIR " && { " EBB_BINARY " " + arguments + "; } >" + out.string() +
+  const std::string command = "cd '" EBB_SOURCE_DIR "' && { '" EBB_BINARY "' " + arguments + "; } >" + out.string() +
                               " 2>" + err.string() + " </dev/null";
   const int status = std::system(command.c_str());
   REQUIRE(WIFEXITED(status));
@@ -76,13 +80,23 @@ bool holds(const std::string& text, const std::string& part) { return text.find(
 
 /// Bad input: nothing on stdout, one line on stderr that names the problem.
 void check_rejected(const std::string& arguments, int code, const std::string& message) {
-  const Outcome outcome = ebb(arguments);
+  const Outcome outcome = run_ebb(arguments);
   INFO("ebb " << arguments << "\nstderr: " << outcome.err);
   CHECK(outcome.code == code);
   CHECK(outcome.out.empty());
   CHECK(outcome.err.rfind("ebb: ", 0) == 0);
   CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
   CHECK(holds(outcome.err, message));
+}
+
+/// What the recommendation, every candidate and `simulate` say of a candidate.
+void check_candidate(const nlohmann::json& candidate) {
+  for (const char* field : {"policy", "chunk_numel", "chunk_size_mb", "fraction", "slots", "flags", "requires",
+                            "device_peak_bytes", "device_reserved_bytes", "host_pinned_bytes_per_rank",
+                            "host_pinned_bytes_per_host", "optimizer_seconds", "step_seconds", "reason"}) {
+    INFO(field);
+    CHECK(candidate.contains(field));
+  }
 }
 
 const std::string kMeasured = "models/jobs/measured-1.8b-1xh200.yaml";
@@ -94,12 +108,16 @@ TEST_CASE("every job of the library is answered with valid JSON and nothing on s
   REQUIRE(jobs.size() >= 8);
   for (const std::string& job : jobs) {
     INFO(job);
-    const Outcome outcome = ebb("plan " + job + " --json");
+    const Outcome outcome = run_ebb("plan " + job + " --json");
     CHECK(outcome.err == "");
     const auto json = nlohmann::json::parse(outcome.out);
     CHECK(outcome.code == (json.at("recommendation").is_null() ? 1 : 0));
     const auto& candidates = json.at("candidates");
     CHECK(candidates.at(0).at("policy") == "resident");
+    for (const auto& candidate : candidates) check_candidate(candidate);
+    if (outcome.code == 0) check_candidate(json.at("recommendation"));
+    CHECK(std::count_if(candidates.begin(), candidates.end(),
+                        [](const auto& candidate) { return candidate.at("requires") != "ebb"; }) <= 8);
     CHECK(std::any_of(candidates.begin(), candidates.end(), [](const auto& candidate) {
       return candidate.at("policy") == "chunked" && candidate.at("chunk_numel") == 1'000'000'000;
     }));
@@ -112,14 +130,14 @@ TEST_CASE("the same command twice gives the same bytes") {
         "plan models/jobs/deepseek-v3-2048xh200.yaml --json",
         "simulate models/jobs/mixtral-8x7b-hgx-h200.yaml --policy windowed --chunk-size-mb 256 --json",
         "layout models/jobs/mixtral-8x7b-hgx-h200.yaml --rank 9 --json"}) {
-    const Outcome once = ebb(arguments);
+    const Outcome once = run_ebb(arguments);
     CHECK(once.code == 0);
-    CHECK(once.out == ebb(arguments).out);
+    CHECK(once.out == run_ebb(arguments).out);
   }
 }
 
 TEST_CASE("a plan begins with what to paste, without colour in a pipe") {
-  const Outcome outcome = ebb("plan " + kMeasured + " --budget 22GiB --megatron pr6544");
+  const Outcome outcome = run_ebb("plan " + kMeasured + " --budget 22GiB --megatron pr6544");
   CHECK(outcome.code == 0);
   CHECK(outcome.out.rfind("--offload-optimizer-states --offload-optimizer-states-chunk-numel ", 0) == 0);
   CHECK_FALSE(holds(outcome.out, "\033"));
@@ -127,28 +145,34 @@ TEST_CASE("a plan begins with what to paste, without colour in a pipe") {
 }
 
 TEST_CASE("when nothing fits the exit code is 1 and the answer says what would help") {
-  const Outcome outcome = ebb("plan " + kMeasured + " --budget 12GiB");
+  const Outcome outcome = run_ebb("plan " + kMeasured + " --budget 12GiB");
   CHECK(outcome.code == 1);
   CHECK(outcome.err == "");
   CHECK(outcome.out.rfind("nothing fits: ", 0) == 0);
   CHECK(holds(outcome.out, "would cure it: --budget "));
 }
 
-TEST_CASE("-o writes the same document as --json prints") {
+TEST_CASE("-o writes a plan that loads and has no hazards") {
   const fs::path file = scratch() / "plan.json";
-  const Outcome outcome = ebb("plan " + kMeasured + " --json -o " + file.string());
-  CHECK(outcome.code == 0);
-  CHECK(contents(file) == outcome.out);
+  REQUIRE(run_ebb("plan models/jobs/nemotron4-15b-1xh200.yaml -o " + file.string()).code == 0);
+  const Plan recommended = plan_from_json(contents(file), file.string());
+  CHECK(recommended.candidate.policy == Policy::chunked);
+  CHECK(verify(recommended).empty());
+  REQUIRE(
+      run_ebb("simulate " + kMeasured + " --policy pipelined --chunk-numel 16Mi --slots 3 -o " + file.string()).code ==
+      0);
+  CHECK(plan_from_json(contents(file), file.string()).candidate.slots == 3);
 }
 
 TEST_CASE("simulate answers every policy, phase by phase") {
   for (const char* candidate :
        {"resident", "full-reload", "chunked --chunk-numel 1e9", "windowed --chunk-size-mb 512 --fraction 0.5",
         "cpu-adam --fraction 0.5", "pipelined --slots 3 --chunk-numel 4Mi"}) {
-    const Outcome outcome = ebb("simulate " + kMeasured + " --json --policy " + candidate);
+    const Outcome outcome = run_ebb("simulate " + kMeasured + " --json --policy " + candidate);
     INFO(candidate << outcome.err);
     REQUIRE(outcome.code == 0);
     const auto json = nlohmann::json::parse(outcome.out);
+    check_candidate(json);
     double seconds = 0;
     std::int64_t peak = 0;
     for (const auto& phase : json.at("phases")) {
@@ -162,7 +186,7 @@ TEST_CASE("simulate answers every policy, phase by phase") {
 
 // Megatron-LM prints 147 shards of 1,816,758,272 elements, the largest 103,022,592, and 27 chunks at 512 MiB.
 TEST_CASE("layout shows shards, buckets and chunks") {
-  const Outcome outcome = ebb("layout " + kMeasured + " --rank 0 --policy windowed --chunk-size-mb 512 --json");
+  const Outcome outcome = run_ebb("layout " + kMeasured + " --rank 0 --policy windowed --chunk-size-mb 512 --json");
   REQUIRE(outcome.code == 0);
   const auto json = nlohmann::json::parse(outcome.out);
   CHECK(json.at("shards").size() == 147);
@@ -175,13 +199,28 @@ TEST_CASE("layout shows shards, buckets and chunks") {
 }
 
 TEST_CASE("help and version go to stdout") {
-  CHECK(ebb("--version").out.rfind("ebb ", 0) == 0);
+  CHECK(run_ebb("--version").out.rfind("ebb ", 0) == 0);
   for (const char* command : {"--help", "plan --help", "simulate --help", "layout --help"}) {
-    const Outcome outcome = ebb(command);
+    const Outcome outcome = run_ebb(command);
     CHECK(outcome.code == 0);
     CHECK(outcome.err == "");
     CHECK(holds(outcome.out, "Example"));
   }
+}
+
+TEST_CASE("every example of the help texts runs") {
+  std::size_t examples = 0;
+  for (const char* command : {"--help", "plan --help", "simulate --help", "layout --help"}) {
+    std::istringstream text(run_ebb(command).out);
+    for (std::string line; std::getline(text, line);) {
+      const std::size_t at = line.find("ebb ");
+      if (at == std::string::npos || !holds(line, "models/jobs/")) continue;
+      INFO(line);
+      CHECK(run_ebb(line.substr(at + 4)).code <= 1);  // 1: nothing fits the example's budget
+      ++examples;
+    }
+  }
+  CHECK(examples >= 6);
 }
 
 TEST_CASE("wrong command lines: exit 2, one message") {
@@ -237,8 +276,8 @@ TEST_CASE("a machine that fails: exit 3, one message") {
 
 TEST_CASE("a closed pipe is a message and exit 3, not a signal") {
   const std::string code = (scratch() / "code").string();
-  const Outcome outcome =
-      ebb("--version >/dev/null; { sleep 0.3; " EBB_BINARY " plan " + kMeasured + "; echo $? >" + code + "; } | true");
+  const Outcome outcome = run_ebb("--version >/dev/null; { sleep 0.3; '" EBB_BINARY "' plan " + kMeasured +
+                                  "; echo $? >" + code + "; } | true");
   CHECK(contents(code) == "3\n");
   CHECK(holds(outcome.err, "ebb: cannot write to standard output"));
 }

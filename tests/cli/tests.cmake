@@ -1,5 +1,5 @@
 # Runs the built program, over every job of the library.
-ebb_test(cli_tests LIBS nlohmann_json::nlohmann_json ebb_options SOURCES
+ebb_test(cli_tests LIBS nlohmann_json::nlohmann_json ebb_planner SOURCES
   cli/cli_test.cpp
 )
 target_compile_definitions(cli_tests PRIVATE EBB_BINARY="$<TARGET_FILE:ebb>")

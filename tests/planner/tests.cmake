@@ -12,6 +12,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/parameters_test.cpp
   planner/recommend_test.cpp
   planner/verify_test.cpp
+  planner/windowed_loop_test.cpp
   planner/search_test.cpp
 )
 target_link_libraries(planner_tests PRIVATE nlohmann_json::nlohmann_json)

@@ -76,6 +76,35 @@ TEST_CASE("simulate: the longer of two opposite copies speeds up when the other 
   REQUIRE(end(t, out) == kSecond + kSecond / 2);  // 8 at 8 GB/s, then 5 at 10
 }
 
+TEST_CASE("simulate: a copy that shares nothing ends on its tick, however often the other direction starts and stops") {
+  Cluster c = round_rates();
+  c.host_link.both.value = {20e9};
+  PlanBuilder b;
+  const OpId in = b.h2d(b.stream(StreamKind::h2d), 10'000'000'000);  // a whole number of ticks: any rounding shows
+  const StreamId back = b.stream(StreamKind::d2h);
+  for (int i = 0; i < 1000; ++i) b.d2h(back, 1'000'003);
+  const Timeline t = sim::simulate(b.take(), c, {});
+  REQUIRE(end(t, in) == kSecond);
+}
+
+TEST_CASE("simulate: a copy of no bytes ends before the other engine chooses at that tick") {
+  PlanBuilder b;
+  const StreamId one = b.stream(StreamKind::d2h);
+  const StreamId two = b.stream(StreamKind::d2h);
+  const StreamId compute = b.stream(StreamKind::compute);
+  const OpId almost = b.compute(compute, {kSecond - 2'800'000});
+  const OpId timer = b.compute(compute, {2'800'000});                // ends at 1 s
+  const OpId empty = b.h2d(b.stream(StreamKind::h2d), 0, {almost});  // latency only: so does this
+  const OpId first = b.d2h(one, 10'000'000'000, {empty});
+  const OpId second = b.d2h(two, 10'000'000'000, {timer});
+  Cluster c = round_rates();
+  c.host_link.latency.value = {2.8e-6};
+  const Timeline t = sim::simulate(b.take(), c, {});
+  REQUIRE(end(t, empty) == kSecond);
+  REQUIRE(start(t, first) == kSecond);
+  REQUIRE(start(t, second) == end(t, first));
+}
+
 TEST_CASE("simulate: a weighted link, 36.5 GB/s both ways and 2 to 1 (PCIe 4 A100, nvbandwidth issue 11)") {
   Cluster c = round_rates();
   c.host_link.h2d.value = c.host_link.d2h.value = {25e9};
