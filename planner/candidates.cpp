@@ -65,9 +65,28 @@ std::vector<std::int64_t> round_sizes_mb(std::vector<std::int64_t> breakpoints) 
 
 namespace {
 
+bool too_many(std::span<const std::vector<Shard>> ranks) {
+  return std::any_of(ranks.begin(), ranks.end(), [](const auto& shards) { return shards.size() > kMostPackedShards; });
+}
+
+Numel most_owned(std::span<const std::vector<Shard>> ranks) {
+  Numel most{0};
+  for (const auto& shards : ranks) most = std::max(most, owned(shards));
+  return most;
+}
+
+/// 1, 2, 5, 10, 20, ... up to the first that is not below `last`.
+std::vector<Numel> coarse_numels(Numel last) {
+  std::vector<Numel> values;
+  for (std::int64_t power = 1; values.empty() || values.back() < last; power *= 10)
+    for (const std::int64_t digit : {1, 2, 5}) values.push_back({digit * power});
+  return values;
+}
+
 /// The interval that holds the production size is represented by it.
 std::vector<Numel> chunk_numels(const Job& job, std::span<const std::vector<Shard>> ranks) {
   if (job.offload.chunk_numel) return {*job.offload.chunk_numel};
+  if (too_many(ranks)) return coarse_numels(std::max(most_owned(ranks), kProductionNumel));
   std::vector<Numel> breakpoints;
   for (const auto& shards : ranks) {
     const std::vector<Numel> more = numel_breakpoints(shards);
@@ -88,6 +107,12 @@ std::vector<Numel> chunk_numels(const Job& job, std::span<const std::vector<Shar
 std::vector<std::int64_t> chunk_sizes_mb(const Job& job, std::span<const std::vector<Shard>> ranks) {
   if (job.offload.chunk_size_mb) return {*job.offload.chunk_size_mb};
   std::vector<std::int64_t> breakpoints;
+  if (too_many(ranks)) {
+    const Bytes moments = bytes_of(most_owned(ranks), job.precision.moment_bytes());
+    for (std::int64_t size = 1; size <= moments.value >> 20; size *= 2) breakpoints.push_back(size);
+    breakpoints.insert(breakpoints.begin(), 0);
+    return breakpoints;
+  }
   for (const auto& shards : ranks) {
     const auto more = moment_breakpoints_mb(shards, job.precision.moment_bytes());
     breakpoints.insert(breakpoints.end(), more.begin(), more.end());
@@ -109,17 +134,17 @@ std::vector<int> slot_counts(const Job& job) {
 }
 
 std::vector<Numel> slot_numels(const Job& job, Numel owned) {
+  if (job.offload.chunk_numel && ceil_div(owned.value, job.offload.chunk_numel->value) > kMostSlotChunks) return {};
   if (job.offload.chunk_numel) return {*job.offload.chunk_numel};
   std::vector<Numel> values;
-  for (Numel numel{1 << 20}; values.empty() || numel.value < owned.value; numel = numel * 2) values.push_back(numel);
+  for (Numel numel{1 << 20}; values.empty() || numel < owned; numel = numel * 2)
+    if (ceil_div(owned.value, numel.value) <= kMostSlotChunks) values.push_back(numel);
   return values;
 }
 
 void append(std::vector<Candidate>& list, const Job& job, Policy policy, std::span<const std::vector<Shard>> ranks) {
   Candidate candidate;
   candidate.policy = policy;
-  Numel most_owned{0};
-  for (const auto& shards : ranks) most_owned = std::max(most_owned, owned(shards));
   switch (policy) {
     case Policy::resident:
     case Policy::full_reload:
@@ -149,7 +174,7 @@ void append(std::vector<Candidate>& list, const Job& job, Policy policy, std::sp
       return;
     case Policy::pipelined:
       for (const int slots : slot_counts(job))
-        for (const Numel numel : slot_numels(job, most_owned)) {
+        for (const Numel numel : slot_numels(job, most_owned(ranks))) {
           candidate.slots = slots;
           candidate.chunk_numel = numel;
           list.push_back(candidate);

@@ -18,6 +18,12 @@ namespace ebb {
 /// The size of production runs, which every table shows.
 inline constexpr Numel kProductionNumel{1'000'000'000};
 
+/// Up to so many shards of a rank, every packing is tried; their number grows up to quadratically. With more, sizes
+/// come from the grid 1, 2, 5 x 10^k elements and from powers of two in MiB.
+inline constexpr std::size_t kMostPackedShards = 4096;
+/// A schedule of slots has at most so many chunks: smaller slots cost more than they save.
+inline constexpr std::int64_t kMostSlotChunks = 1 << 14;
+
 /// The multiple of the largest power of `base` inside [low, high), the smallest of them. Precondition: 0 <= low < high,
 /// base >= 2.
 std::int64_t roundest(std::int64_t low, std::int64_t high, std::int64_t base);

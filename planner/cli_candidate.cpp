@@ -45,7 +45,9 @@ Candidate candidate_from(const CandidateOptions& options, const Job& job) {
     complete(request.fraction, offload.fraction);
     complete(request.slots, offload.slots);
   }
-  return candidate_of(request, kOptionPlaces);
+  const Candidate candidate = candidate_of(request, kOptionPlaces);
+  check(job, candidate, kOptionPlaces);
+  return candidate;
 }
 
 std::string quoted(const std::string& argument) {

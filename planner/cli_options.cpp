@@ -1,9 +1,11 @@
 #include "planner/cli_options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <sstream>
 
 #include "models/errors.hpp"
+#include "models/nearest.hpp"
 
 namespace ebb::cli {
 
@@ -67,9 +69,19 @@ void add_layout(CLI::App& app, LayoutOptions& o) {
   throw InputError(Place{}, what, "see ebb --help");
 }
 
+/// CLI11 would only say that a command is missing.
+void check_command_word(std::span<const char* const> arguments) {
+  if (arguments.size() < 2 || arguments[1][0] == '-') return;
+  const std::string word = arguments[1];
+  const std::vector<std::string> known = {"plan", "simulate", "layout"};
+  if (std::find(known.begin(), known.end(), word) != known.end()) return;
+  throw InputError(Place{}, "unknown command \"" + word.substr(0, 40) + "\"", did_you_mean(word, known, "commands"));
+}
+
 }  // namespace
 
 Command parse(std::span<const char* const> arguments) {
+  check_command_word(arguments);
   CLI::App app("Ebb: plans and predicts optimizer-state offloading for Megatron-LM training jobs.", "ebb");
   app.set_version_flag("--version", "ebb " EBB_VERSION);
   app.require_subcommand(1);

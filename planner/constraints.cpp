@@ -49,6 +49,7 @@ struct Count {
 constexpr std::int64_t kMostRanks = 1 << 18;
 constexpr std::int64_t kMostLayers = 4096;
 constexpr std::int64_t kMostExperts = 1 << 14;
+constexpr std::int64_t kMostExpertsOfRank = 1 << 17;  // over all layers
 constexpr std::int64_t kMostWidth = 1 << 24;
 constexpr double kMostElements = 1e15;
 
@@ -169,6 +170,11 @@ void check_experts(const Job& job) {
     return;
   }
   require_divisor(job, "parallel.expert", p.expert, job.model.moe->experts, "experts");
+  if (job.model.layers * (job.model.moe->experts / p.expert) > kMostExpertsOfRank)
+    reject(job, "parallel.expert",
+           fmt::format("{} layers of {} experts are too many for one rank", job.model.layers,
+                       job.model.moe->experts / p.expert),
+           "use more expert parallelism");
   require_divisor(job, "parallel.expert_tensor", p.expert_tensor, job.model.moe->ffn, "columns of an expert's ffn");
   if (p.tensor > 1 && !p.sequence)
     reject(job, "parallel.sequence", "a mixture of experts with tensor > 1 trains with sequence parallelism only",

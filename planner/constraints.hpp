@@ -39,6 +39,10 @@ void check_request(const CandidateRequest& request, const RequestPlaces& places)
 /// InputError: no policy, what check_request rejects, or chunked without chunk_numel.
 Candidate candidate_of(const CandidateRequest& request, const RequestPlaces& places);
 
+/// InputError when the candidate would cut this job's state into more chunks than a schedule of slots may have.
+/// Precondition: check(job) passed.
+void check(const Job& job, const Candidate& candidate, const RequestPlaces& places);
+
 /// InputError for an unknown word, with the nearest policy.
 Policy parse_policy(std::string_view word, const Place& place);
 

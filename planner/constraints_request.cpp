@@ -1,8 +1,13 @@
 // The fields of a candidate as a user writes them; the job's own rules are in constraints.cpp.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "models/nearest.hpp"
+#include "models/quantity_text.hpp"
+#include "planner/candidates.hpp"
 #include "planner/constraints.hpp"
+#include "planner/layout.hpp"
 
 namespace ebb {
 
@@ -68,6 +73,22 @@ Candidate candidate_of(const CandidateRequest& request, const RequestPlaces& pla
   candidate.fraction = request.fraction.value_or(1.0);
   if (uses_slots(candidate.policy)) candidate.slots = request.slots.value_or(kDefaultSlots);
   return candidate;
+}
+
+void check(const Job& job, const Candidate& candidate, const RequestPlaces& places) {
+  if (candidate.policy != Policy::pipelined) return;
+  Numel share{0};  // elements that one rank's optimizer owns at most, with padding
+  for (std::int64_t pipeline = 0; pipeline < job.parallel.pipeline; ++pipeline) {
+    const StageLayout stage = stage_layout(job, pipeline);
+    const Numel of_stage{stage.padded(false).value / job.parallel.dense_shards() +
+                         stage.padded(true).value / job.parallel.expert_shards()};
+    share = std::max(share, of_stage);
+  }
+  if (ceil_div(share.value, candidate.chunk_numel.value) <= kMostSlotChunks) return;
+  throw InputError(places.chunk_numel,
+                   fmt::format("slots of {} elements cut a rank's {} into more than {} chunks",
+                               format_numel(candidate.chunk_numel), format_numel(share), kMostSlotChunks),
+                   fmt::format("use at least {}", ceil_div(share.value, kMostSlotChunks)));
 }
 
 Policy parse_policy(std::string_view word, const Place& place) {

@@ -113,6 +113,7 @@ TEST_CASE("every job of the library is answered with valid JSON and nothing on s
     const auto json = nlohmann::json::parse(outcome.out);
     CHECK(outcome.code == (json.at("recommendation").is_null() ? 1 : 0));
     const auto& candidates = json.at("candidates");
+    CHECK(candidates.at(0).at("policy") == "resident");
     for (const auto& candidate : candidates) check_candidate(candidate);
     if (outcome.code == 0) check_candidate(json.at("recommendation"));
     CHECK(std::count_if(candidates.begin(), candidates.end(),
@@ -224,7 +225,7 @@ TEST_CASE("every example of the help texts runs") {
 
 TEST_CASE("wrong command lines: exit 2, one message") {
   check_rejected("", 2, "subcommand");
-  check_rejected("plam " + kMeasured, 2, "plam");
+  check_rejected("plam " + kMeasured, 2, "did you mean \"plan\"?");
   check_rejected("plan", 2, "JOB");
   check_rejected("plan " + kMeasured + " " + kMeasured, 2, "not expected");
   check_rejected("plan " + kMeasured + " --buget 3", 2, "--buget");
@@ -245,6 +246,7 @@ TEST_CASE("wrong command lines: exit 2, one message") {
                  "does not use a chunk size");
   check_rejected("simulate " + kMeasured + " --policy windowed --fraction 1.5", 2, "(0, 1]");
   check_rejected("simulate " + kMeasured + " --policy pipelined --slots 1", 2, "--slots");
+  check_rejected("simulate " + kMeasured + " --policy pipelined --chunk-numel 1", 2, "use at least 110887");
   check_rejected("layout " + kMeasured, 2, "--rank");
   check_rejected("layout " + kMeasured + " --rank 1", 2, "outside");
   check_rejected("layout " + kMeasured + " --rank=-1", 2, "--rank");
