@@ -71,6 +71,7 @@ class Search {
   std::optional<Answer> best_of_all(Policy policy, Goal goal);
   void expand(const Node& node, Goal goal, std::priority_queue<Node>& heap);
   bool may_win(const Node& node, Goal goal, const std::optional<Answer>& best);
+  Answer production_row();
   void add_rows(Policy policy, std::vector<Answer>& rows);
 
   SearchOptions options_;
@@ -153,21 +154,34 @@ std::optional<Answer> Search::best_of_all(Policy policy, Goal goal) {
   return best;
 }
 
+/// The size that production runs use, always shown; no pick where the job asks for something else.
+Answer Search::production_row() {
+  const Offload& offload = evaluator_.job().offload;
+  Answer answer = evaluate({.policy = Policy::chunked, .chunk_numel = kProductionNumel});
+  const bool asked = offload.policy.value_or(Policy::chunked) == Policy::chunked &&
+                     offload.chunk_numel.value_or(kProductionNumel) == kProductionNumel;
+  if (asked) return answer;
+  answer.deployable = false;
+  if (answer.feasible() && answer.objection.empty())
+    answer.reason = "for comparison: the job's offload asks for another";
+  return answer;
+}
+
 /// The rows of one policy in table order: by what moves, then by chunk size.
 void Search::add_rows(Policy policy, std::vector<Answer>& rows) {
-  if (!families_.contains(policy)) return;
   std::vector<Answer> mine;
   const auto add = [&](const std::optional<Answer>& answer) {
     const auto same = [&](const Answer& other) { return other.candidate == answer->candidate; };
     if (answer && std::none_of(mine.begin(), mine.end(), same)) mine.push_back(*answer);
   };
-  const std::optional<Answer> fastest = best(policy, Goal::fastest_that_fits);
-  add(fastest);
-  // Of Ebb's own schedules, and where there is little to choose, one row is enough.
-  const bool alternatives = policy == Policy::chunked || policy == Policy::windowed;
-  if (!fastest || alternatives) add(best(policy, Goal::smallest));
-  if (policy == Policy::chunked && !evaluator_.job().offload.chunk_numel)
-    add(evaluate({.policy = policy, .chunk_numel = kProductionNumel}));
+  if (families_.contains(policy)) {
+    const std::optional<Answer> fastest = best(policy, Goal::fastest_that_fits);
+    add(fastest);
+    // Of Ebb's own schedules, and where there is little to choose, one row is enough.
+    const bool alternatives = policy == Policy::chunked || policy == Policy::windowed;
+    if (!fastest || alternatives) add(best(policy, Goal::smallest));
+  }
+  if (policy == Policy::chunked) add(production_row());
   std::sort(mine.begin(), mine.end(), [](const Answer& a, const Answer& b) { return a.candidate < b.candidate; });
   rows.insert(rows.end(), mine.begin(), mine.end());
 }

@@ -124,6 +124,23 @@ TEST_CASE("every job of the library is answered with valid JSON and nothing on s
   }
 }
 
+TEST_CASE("the production size is shown, but not picked, where the job asks for another schedule") {
+  for (const char* offload : {"{policy: windowed}", "{policy: chunked, chunk_numel: 4e8}"}) {
+    const fs::path job = write_job("fixed.yaml",
+                                   "model: megatron-1.8b\ncluster: h200-1gpu\nparallel: {gpus: 1}\n"
+                                   "batch: {micro: 1, global: 4, sequence: 2048}\n"
+                                   "offload: " +
+                                       std::string(offload) + "\n");
+    const auto json = nlohmann::json::parse(run_ebb("plan " + job.string() + " --json").out);
+    const auto& candidates = json.at("candidates");
+    CHECK(std::count_if(candidates.begin(), candidates.end(), [](const auto& candidate) {
+            return candidate.at("policy") == "chunked" && candidate.at("chunk_numel") == 1'000'000'000;
+          }) == 1);
+    REQUIRE(json.at("recommendation").is_object());
+    CHECK(json.at("recommendation").at("chunk_numel") != 1'000'000'000);
+  }
+}
+
 TEST_CASE("the same command twice gives the same bytes") {
   for (const char* arguments :
        {"plan models/jobs/measured-1.8b-1xh200.yaml --budget 30GiB --json",
