@@ -48,7 +48,7 @@ std::vector<std::int64_t> round_values(std::vector<std::int64_t> breakpoints, st
 
 }  // namespace
 
-std::vector<Numel> round_numels(std::vector<Numel> breakpoints) {
+std::vector<Numel> round_numels(const std::vector<Numel>& breakpoints) {
   std::vector<std::int64_t> plain;
   for (const Numel breakpoint : breakpoints) plain.push_back(std::max<std::int64_t>(breakpoint.value, 1));
   std::vector<Numel> values;

@@ -28,9 +28,9 @@ inline constexpr std::int64_t kMostSlotChunks = 1 << 14;
 /// base >= 2.
 std::int64_t roundest(std::int64_t low, std::int64_t high, std::int64_t base);
 
-/// One round value for each interval between neighbouring breakpoints (ascending) and one from the last on. `low`, if
-/// positive, is a value that must be among them. Powers of 10 decide what is round.
-std::vector<Numel> round_numels(std::vector<Numel> breakpoints);
+/// One round value, 1 at least, for each interval between neighbouring breakpoints and one from the last on. Powers of
+/// 10 decide what is round.
+std::vector<Numel> round_numels(const std::vector<Numel>& breakpoints);
 /// The same in whole MiB; powers of 2 decide, and 0 (one window over everything) comes first.
 std::vector<std::int64_t> round_sizes_mb(std::vector<std::int64_t> breakpoints);
 
