@@ -48,7 +48,6 @@ class Search {
   using Key = std::pair<std::int64_t, std::int64_t>;
   struct Node {
     Key key;
-    Bound bound;
     const Family* family = nullptr;  // of all these ...
     Candidate candidate;             // ... or, when none, of this one
 
@@ -108,7 +107,7 @@ void Search::expand(const Node& node, Goal goal, std::priority_queue<Node>& heap
   if (goal == Goal::fastest_that_fits && !evaluator_.fits_host(node.family->front())) return;
   for (const Candidate& candidate : *node.family) {
     const Bound bound = evaluator_.bound(candidate);
-    if (!hopeless(bound, goal)) heap.push({key_of(bound, goal), bound, nullptr, candidate});
+    if (!hopeless(bound, goal)) heap.push({key_of(bound, goal), nullptr, candidate});
   }
 }
 
@@ -125,7 +124,7 @@ std::optional<Answer> Search::best(Policy policy, Goal goal) {
   std::priority_queue<Node> heap;
   for (const Family& family : families_[policy]) {
     const Bound bound = evaluator_.family_bound(family.front());
-    if (!hopeless(bound, goal)) heap.push({key_of(bound, goal), bound, &family, family.front()});
+    if (!hopeless(bound, goal)) heap.push({key_of(bound, goal), &family, family.front()});
   }
   std::optional<Answer> best;
   while (!heap.empty()) {

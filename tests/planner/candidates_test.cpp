@@ -88,6 +88,30 @@ TEST_CASE("the production size is always among the candidates, and a size that t
   CHECK_FALSE(has(kProductionNumel));
 }
 
+TEST_CASE("with very many shards, sizes come from a grid and the production size is still there") {
+  std::vector<std::vector<Shard>> ranks(1);
+  for (std::size_t i = 0; i <= kMostPackedShards; ++i) {
+    Shard shard;
+    shard.numel = Numel{static_cast<std::int64_t>(i * i + 1)};
+    ranks[0].push_back(shard);
+  }
+  Job job = test::small_job();
+  const auto list = candidates_of(job, ranks);
+  CHECK(list.size() < 1000);
+  CHECK(std::count(list.begin(), list.end(), Candidate{.policy = Policy::chunked, .chunk_numel = kProductionNumel}) ==
+        1);
+}
+
+TEST_CASE("slots that are too small for the job are not tried") {
+  const std::vector<std::vector<Shard>> ranks = {shards_of({1LL << 40})};
+  Job job = test::small_job();
+  job.offload.policy = Policy::pipelined;
+  for (const Candidate& candidate : candidates_of(job, ranks))
+    if (candidate.policy == Policy::pipelined) CHECK(candidate.chunk_numel.value >= 1LL << 26);
+  job.offload.chunk_numel = Numel{1000};
+  CHECK(candidates_of(job, ranks).size() == 1);  // resident alone
+}
+
 TEST_CASE("resident comes first, whatever the job fixes") {
   const std::vector<std::vector<Shard>> ranks = {shards_of({10, 20})};
   Job job = test::small_job();
