@@ -161,6 +161,12 @@ TEST_CASE("a plan begins with what to paste, without colour in a pipe") {
   CHECK(holds(outcome.out, "Next: ebb simulate " + kMeasured + " --policy chunked --chunk-numel "));
 }
 
+TEST_CASE("the README shows what its command prints") {
+  const Outcome outcome = run_ebb("plan models/jobs/llama3-8b-hgx-h200.yaml");
+  CHECK(outcome.code == 0);
+  CHECK(holds(contents(EBB_SOURCE_DIR "/README.md"), "\n```\n" + outcome.out + "```\n"));
+}
+
 TEST_CASE("when nothing fits the exit code is 1 and the answer says what would help") {
   const Outcome outcome = run_ebb("plan " + kMeasured + " --budget 12GiB");
   CHECK(outcome.code == 1);
