@@ -54,6 +54,8 @@ int run_plan(const PlanOptions& options) {
 
   if (options.plan_file && result.recommended)
     write_file(*options.plan_file, to_json(plan_of(job, result.candidates[*result.recommended].candidate)));
+  if (options.plan_file && !result.recommended)
+    fmt::print(stderr, "ebb: nothing fits, so no plan was written to {}\n", *options.plan_file);
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return result.recommended ? 0 : 1;
 }

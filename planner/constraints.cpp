@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "models/quantity_text.hpp"
 #include "planner/flags.hpp"
 
 namespace ebb {
@@ -52,6 +53,7 @@ constexpr std::int64_t kMostExperts = 1 << 14;
 constexpr std::int64_t kMostExpertsOfRank = 1 << 17;  // over all layers
 constexpr std::int64_t kMostWidth = 1 << 24;
 constexpr double kMostElements = 1e15;
+constexpr double kMostActivationBytes = 1e17;  // sums of a few such still fit 63 bits
 
 void require_in_range(const Job& job, std::initializer_list<Count> counts) {
   for (const Count& count : counts) {
@@ -149,11 +151,16 @@ void check_tensor(const Job& job) {
   const ModelSpec& model = job.model;
   const std::int64_t tensor = job.parallel.tensor;
   require_divisor(job, "parallel.tensor", tensor, model.heads, "attention heads");
-  // With fewer query groups than tensor ranks Megatron gives several ranks the same group.
+  // With fewer query groups than tensor ranks a group's rows of the fused projection are split over several ranks.
   if (!model.mla && model.kv_heads % tensor != 0 && tensor % std::max<std::int64_t>(model.kv_heads, 1) != 0)
     reject(job, "parallel.tensor",
            fmt::format("{} is neither a divisor nor a multiple of the {} kv_heads", tensor, model.kv_heads),
            fmt::format("use {}", nearest_divisors(model.kv_heads, tensor)));
+  if (!model.mla)
+    require_divisor(job, "parallel.tensor", tensor, (model.heads + 2 * model.kv_heads) * model.head_dim,
+                    "rows of the fused query, key and value projection");
+  if (model.mtp_layers() > 0)
+    require_divisor(job, "parallel.tensor", tensor, model.hidden, "rows of a prediction layer's projection (hidden)");
   bool any_dense = false;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) any_dense = any_dense || !model.layer_is_moe(layer);
   if (any_dense) require_divisor(job, "parallel.tensor", tensor, model.ffn, "columns of ffn");
@@ -208,6 +215,26 @@ void check_batch(const Job& job) {
            fmt::format("use {}", nearest_multiples(one_each * p.pipeline, b.global)));
 }
 
+/// Saved activations of all layers and the logits, roughly and from above: only to tell jobs from numbers that
+/// overflow.
+double rough_activation_bytes(const Job& job) {
+  const auto d = [](std::int64_t n) { return static_cast<double>(n); };
+  const ModelSpec& m = job.model;
+  const double tokens = d(job.batch.micro) * d(job.batch.sequence);
+  double width = 16 * d(m.hidden) + 6 * d(m.ffn) + 8 * d(m.heads) * d(std::max<std::int64_t>(m.head_dim, 1));
+  if (m.moe) width += d(m.moe->top_k) * (4 * d(m.hidden) + 6 * d(m.moe->ffn)) + 6 * d(m.moe->shared_ffn);
+  if (m.mla) width += 8 * d(m.heads) * d(m.mla->qk_head_dim + m.mla->qk_rope_head_dim + m.mla->v_head_dim);
+  if (job.compute.attention == Attention::local) width += 4 * d(m.heads) * d(job.batch.sequence);
+  return 4 * tokens * ((d(m.layers) + d(m.mtp_layers())) * width * d(job.parallel.pipeline) + 4 * d(m.vocab));
+}
+
+void check_activations(const Job& job) {
+  const double bytes = rough_activation_bytes(job);
+  if (bytes > kMostActivationBytes)
+    reject(job, "batch.sequence", fmt::format("a micro-batch would save about {:.0e} bytes of activations", bytes),
+           "use a shorter sequence or a smaller batch.micro");
+}
+
 void check_instances(const Job& job) {
   const Parallel& p = job.parallel;
   require_divisor(job, "parallel.optimizer_instances", p.optimizer_instances, p.data() * p.context,
@@ -227,6 +254,9 @@ void check_precision(const Job& job) {
   if (p.params == Dtype::fp8)
     reject(job, "precision.params", "fp8 parameters come from fp8.param_gather",
            "set params: bf16 and fp8: {recipe: blockwise, param_gather: true}");
+  if (p.params == Dtype::fp32)
+    reject(job, "precision.params", "fp32 parameters have no master weights apart, which Ebb does not plan",
+           "use bf16 or fp16");
   if (p.grads != Dtype::fp32 && p.grads != Dtype::bf16)
     reject(job, "precision.grads", fmt::format("gradients cannot be {}", name_of(p.grads)), "use fp32 or bf16");
   if (p.master == Dtype::fp8) reject(job, "precision.master", "master weights cannot be fp8", "use fp32");
@@ -251,6 +281,18 @@ void check_budget(const Job& job) {
     reject(job, "budget.device", "is not positive", "use for example 130GiB, or leave it out");
   if (job.budget.host && job.budget.host->value < 0)
     reject(job, "budget.host", "is negative", "use for example 1800GiB, or leave it out");
+  const Bytes device = job.cluster.gpu.memory.value;
+  if (job.budget.device && *job.budget.device > device)
+    reject(job, "budget.device",
+           fmt::format("{} is more than the {} of a GPU of {}", format_bytes(*job.budget.device), format_bytes(device),
+                       job.cluster.name),
+           "use less, or leave it out");
+  const Bytes host = job.cluster.host.memory.value;
+  if (job.budget.host && *job.budget.host > host)
+    reject(job, "budget.host",
+           fmt::format("{} is more than the {} of a host of {}", format_bytes(*job.budget.host), format_bytes(host),
+                       job.cluster.name),
+           "use less, or leave it out");
 }
 
 /// What the job itself fixes must be in range; a policy that it names must suit its precision.
@@ -278,6 +320,7 @@ void check(const Job& job) {
   check_tensor(job);
   check_experts(job);
   check_batch(job);
+  check_activations(job);
   check_instances(job);
   check_precision(job);
   check_recompute(job);

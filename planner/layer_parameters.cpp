@@ -99,8 +99,9 @@ void append_latent_attention(ParameterList& list, const Job& job) {
 void append_attention(ParameterList& list, const Job& job) {
   const ModelSpec& model = job.model;
   const std::int64_t heads = divide(model.heads, job.parallel.tensor);
-  const std::int64_t groups = divide(model.kv_heads, job.parallel.tensor);
-  const std::int64_t qkv = (heads + 2 * groups) * model.head_dim;
+  // The fused projection is split by rows, whole groups or not: with fewer groups than ranks, a group's rows lie on
+  // several ranks.
+  const std::int64_t qkv = divide((model.heads + 2 * model.kv_heads) * model.head_dim, job.parallel.tensor);
 
   if (model.attention_sinks) list.vector("self_attention.core_attention.softmax_offset", heads, Held::split);
   list.linear("self_attention.linear_proj.weight", model.hidden, heads * model.head_dim, Held::split);

@@ -102,6 +102,9 @@ std::string shortfall_of(const SearchResult& result, std::optional<Policy> fixed
     text += fmt::format(", which pins {} on each host of a budget of {}: {} too much",
                         format_bytes(nearest->host_pinned_per_host), format_bytes(result.host_budget),
                         format_bytes(nearest->host_pinned_per_host - result.host_budget));
+  else if (!nearest->fits_host)
+    text += fmt::format(", which needs {} of a host's memory, pinned and pageable, more than it has",
+                        format_bytes(nearest->host_pinned_per_host + nearest->host_pageable_per_host));
   return text;
 }
 

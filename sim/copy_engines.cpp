@@ -15,7 +15,8 @@ bool later(const CopyEngines::Copy& a, const CopyEngines::Copy& b) {
 /// ceil(bytes / rate). std::ceil is a library call on plain x86-64; the quotient fits an integer.
 Ticks ticks_to_move(double bytes, double rate) {
   const double ticks = bytes / rate;
-  EBB_ASSERT(ticks >= 0 && ticks <= static_cast<double>(kLongestOp.value));
+  EBB_ASSERT(ticks >= 0);
+  if (ticks > static_cast<double>(kLongestOp.value)) throw too_long();
   const auto whole = static_cast<std::int64_t>(ticks);
   return {whole + (static_cast<double>(whole) < ticks ? 1 : 0)};
 }

@@ -16,12 +16,18 @@ double moving(Bytes bytes, double ticks_per_byte) {
 }
 
 Ticks rounded(double ticks) {
-  EBB_ASSERT(ticks >= 0 && ticks <= static_cast<double>(kLongestOp.value));
+  EBB_ASSERT(ticks >= 0);
+  if (ticks > static_cast<double>(kLongestOp.value)) throw too_long();
   // Not std::llround: a library call an op, for the sake of the last bit just under a half.
   return {static_cast<std::int64_t>(ticks + 0.5)};  // NOLINT(bugprone-incorrect-roundings)
 }
 
 }  // namespace
+
+InputError too_long() {
+  return InputError({}, "an operation of this step would take more than 11 days",
+                    "check the batch, and the cluster's rates and latencies");
+}
 
 OpCost::OpCost(const Cluster& cluster, const Sharing& sharing)
     : copy_latency_(in_ticks(cluster.host_link.latency.value)),
@@ -53,7 +59,8 @@ Ticks OpCost::operator()(const Op& op) const {
     case OpKind::collective:
       return rounded(collective(op));
     case OpKind::compute:
-      EBB_ASSERT(op.duration >= Ticks{0} && op.duration <= kLongestOp);
+      EBB_ASSERT(op.duration >= Ticks{0});
+      if (op.duration > kLongestOp) throw too_long();
       return op.duration;
     case OpKind::host_work:
       return rounded(host_work(op));

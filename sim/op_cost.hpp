@@ -19,6 +19,7 @@
 #pragma once
 
 #include "models/cluster.hpp"
+#include "models/errors.hpp"
 #include "models/plan.hpp"
 #include "sim/simulate.hpp"
 
@@ -26,6 +27,9 @@ namespace ebb::sim {
 
 /// The longest single op: 11 days, a ninth of what Ticks can count.
 inline constexpr Ticks kLongestOp{1'000'000'000'000'000'000};
+
+/// The error of a job or cluster whose step takes longer than time is counted here.
+InputError too_long();
 
 /// A cluster's figures in ticks, so that an op costs a few multiplications. A figure that no op of a plan uses may be
 /// 0.
@@ -35,7 +39,8 @@ class OpCost {
   /// Precondition: ranks_per_host >= 1.
   OpCost(const Cluster& cluster, const Sharing& sharing);
 
-  /// Rounded to the nearest tick. A result below 0, above kLongestOp or not a number is a bug in the inputs' checks.
+  /// Rounded to the nearest tick. A result below 0 or not a number is a bug in the inputs' checks, one above kLongestOp
+  /// too_long().
   Ticks operator()(const Op& op) const;
 
  private:

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "models/errors.hpp"
+#include "sim/op_cost.hpp"
 
 namespace ebb::sim {
 namespace {
@@ -104,7 +105,7 @@ bool Simulator::wait_for_deps(std::uint32_t stream, const Op& op) {
 
 /// The stream's current op ran from `start` to `end`: records it, wakes who sleeps on it, and moves the cursor on.
 void Simulator::settle(std::uint32_t stream, Ticks start, Ticks end) {
-  EBB_ASSERT(end < kHorizon);
+  if (end >= kHorizon) throw too_long();
   Cursor& cursor = cursors_[stream];
   out_->start[cursor.op] = start;
   out_->end[cursor.op] = end;

@@ -65,6 +65,34 @@ TEST_CASE("sizes that do not divide are rejected with the nearest that do") {
   CHECK(holds(rejected([](Job& j) { j.parallel.optimizer_instances = 3; }), "use 2 or 4"));
 }
 
+TEST_CASE("a prediction layer's projection is split over the tensor ranks") {
+  REQUIRE(holds(rejection_after([](Job& j) {
+                  j.model.mtp = MtpSpec{1};
+                  j.model.hidden += 2;
+                  j.parallel.tensor = 4;
+                }),
+                "prediction layer"));
+}
+
+TEST_CASE("a batch whose activations no number can count is rejected at its place") {
+  REQUIRE(holds(rejection_after([](Job& j) {
+                  j.compute.attention = Attention::local;
+                  j.batch.sequence = std::int64_t{1} << 30;
+                }),
+                "batch.sequence"));
+}
+
+TEST_CASE("budgets beyond the hardware are rejected") {
+  REQUIRE(holds(rejection_after([](Job& j) { j.budget.device = Bytes{j.cluster.gpu.memory.value.value + 1}; }),
+                "budget.device"));
+  REQUIRE(holds(rejection_after([](Job& j) { j.budget.host = Bytes{j.cluster.host.memory.value.value + 1}; }),
+                "budget.host"));
+}
+
+TEST_CASE("fp32 parameters are rejected: their state has no master weights apart") {
+  REQUIRE(holds(rejection_after([](Job& j) { j.precision.params = Dtype::fp32; }), "precision.params"));
+}
+
 TEST_CASE("query groups are split or shared by whole ranks") {
   REQUIRE(rejection_after([](Job& j) { j.model.kv_heads = 2, j.parallel.tensor = 8; }) == "");
   REQUIRE(holds(rejection_after([](Job& j) { j.model.kv_heads = 6, j.parallel.tensor = 4; }), "kv_heads"));

@@ -215,5 +215,18 @@ TEST_CASE("the layout string: what Megatron refuses is the user's error", "[para
   refuse("Et*3|(tt|)*29m|L");  // 32 stages for 64
 }
 
+// Llama-3-8B: 32 query heads and 8 groups of 128 rows; the fused projection's 6,144 rows over 16 ranks.
+TEST_CASE("with fewer query groups than tensor ranks the fused projection is split by rows") {
+  const Job job = test::job(test::llama3_8b(), 16, 16);
+  bool found = false;
+  for (const Parameter& parameter : chunk_parameters(job, model_chunks(job, 0).front())) {
+    if (parameter.name != "decoder.layers.0.self_attention.linear_qkv.weight") continue;
+    found = true;
+    CHECK(parameter.rows == 384);
+    CHECK(parameter.columns == 4096);
+  }
+  CHECK(found);
+}
+
 }  // namespace
 }  // namespace ebb
