@@ -146,4 +146,12 @@ void AdamScratch::release() {
   if (buffer_.valid()) plan_.release(buffer_, Phase::step);
 }
 
+void step_on_device(PlanBuilder& plan, const RankModel& rank, AdamKernel kernel, const Part& part, BufferId buffer) {
+  host_call(plan, rank, kNoChunk, 1);
+  AdamScratch scratch(plan, adam_temporaries(*rank.job, kernel, part.shards));
+  adam(plan, rank, kernel, part, buffer, {});
+  cast_to_params(plan, rank, part, buffer);
+  scratch.release();
+}
+
 }  // namespace ebb

@@ -82,13 +82,7 @@ void lower_cpu_adam(PlanBuilder& plan, const RankModel& rank, double fraction) {
   const bool converts = job.precision.grads != Dtype::fp32;
   if (converts) ready = convert(plan, moves, kGrads, job.precision.grads, staging, {});
   const OpId out = wire(plan, OpKind::copy_d2h, moves, kGrads, converts ? staging : BufferId::none(), {ready});
-  if (stays.tensors() > 0) {
-    host_call(plan, rank, kNoChunk, 1);
-    AdamScratch scratch(plan, adam_temporaries(job, kernel, stays.shards));
-    adam(plan, rank, kernel, stays, state, {});
-    cast_to_params(plan, rank, stays, state);
-    scratch.release();
-  }
+  if (stays.tensors() > 0) step_on_device(plan, rank, kernel, stays, state);
   plan.add({.kind = OpKind::host_wait, .phase = Phase::step, .stream = kHost}, {out});
   plan.add({.kind = OpKind::host_work,
             .phase = Phase::step,

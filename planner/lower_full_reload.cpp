@@ -25,12 +25,7 @@ void lower_full_reload(PlanBuilder& plan, const RankModel& rank) {
   const OpId room = plan.allocate(state, Phase::finalize);
   const OpId in = copy_state(plan, rank, OpKind::copy_h2d, Phase::finalize, kAllState, all, state, {room});
   frame.finalize(in, state);
-
-  host_call(plan, rank, kNoChunk, 1);
-  AdamScratch scratch(plan, adam_temporaries(job, kernel, rank.shards));
-  adam(plan, rank, kernel, all, state, {});
-  cast_to_params(plan, rank, all, state);
-  scratch.release();
+  step_on_device(plan, rank, kernel, all, state);
   frame.close();
 }
 

@@ -15,11 +15,7 @@ void lower_resident(PlanBuilder& plan, const RankModel& rank) {
   frame.zero_grads();
   frame.forward_backward();
   frame.finalize();
-  host_call(plan, rank, kNoChunk, 1);
-  AdamScratch scratch(plan, adam_temporaries(job, kernel, rank.shards));
-  adam(plan, rank, kernel, all, state, {});
-  cast_to_params(plan, rank, all, state);
-  scratch.release();
+  step_on_device(plan, rank, kernel, all, state);
   frame.close();
 }
 

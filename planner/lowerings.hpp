@@ -56,4 +56,7 @@ class AdamScratch {
   BufferId buffer_;
 };
 
+/// One optimizer call over `part`, whose state is all in `buffer`: Adam with its scratch, then the cast.
+void step_on_device(PlanBuilder& plan, const RankModel& rank, AdamKernel kernel, const Part& part, BufferId buffer);
+
 }  // namespace ebb

@@ -64,14 +64,17 @@ std::string reason_for(const SearchResult& result) {
                    format_bytes(result.device_budget), pick.slowdown);
 }
 
+std::string host_need_of(const Answer& answer) {
+  return fmt::format("needs {} of a host's memory, pinned and pageable, more than it has",
+                     format_bytes(answer.host_pinned_per_host + answer.host_pageable_per_host));
+}
+
 std::string obstacle_of(const Answer& answer, Bytes device_budget, Bytes host_budget) {
   if (!answer.fits_device)
     return fmt::format("over the device budget by {}", format_bytes(answer.device_reserved - device_budget));
   if (!answer.fits_host && answer.host_pinned_per_host > host_budget)
     return fmt::format("over the host budget by {}", format_bytes(answer.host_pinned_per_host - host_budget));
-  if (!answer.fits_host)
-    return fmt::format("needs {} of a host's memory, pinned and pageable, more than it has",
-                       format_bytes(answer.host_pinned_per_host + answer.host_pageable_per_host));
+  if (!answer.fits_host) return host_need_of(answer);
   if (!answer.objection.empty()) return answer.objection;
   if (answer.requires_megatron == "ebb") return "runs on Ebb's own runtime only";
   if (!answer.deployable) return fmt::format("needs Megatron {}", answer.requires_megatron);

@@ -6,6 +6,7 @@
 
 #include "models/quantity_text.hpp"
 #include "planner/constraints.hpp"
+#include "planner/recommend.hpp"
 
 namespace ebb {
 
@@ -103,8 +104,7 @@ std::string shortfall_of(const SearchResult& result, std::optional<Policy> fixed
                         format_bytes(nearest->host_pinned_per_host), format_bytes(result.host_budget),
                         format_bytes(nearest->host_pinned_per_host - result.host_budget));
   else if (!nearest->fits_host)
-    text += fmt::format(", which needs {} of a host's memory, pinned and pageable, more than it has",
-                        format_bytes(nearest->host_pinned_per_host + nearest->host_pageable_per_host));
+    text += ", which " + host_need_of(*nearest);
   return text;
 }
 
