@@ -1,9 +1,12 @@
 // Cluster: what the hardware can do. Every figure carries its source: "measured ...", "datasheet ..." or
-// "report ..."; the YAML requires one, so that an answer can say what it rests on.
+// "report ..."; the YAML requires one, so that an answer can say what it rests on. Figures with a default here may be
+// left out of the file: their source then says "default: ...". A limit of infinity does not bind.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
+#include <vector>
 
 #include "models/units.hpp"
 
@@ -16,6 +19,19 @@ struct Sourced {
   std::string source;
 
   bool operator==(const Sourced&) const = default;
+};
+
+/// A limit that a file may leave out.
+inline Sourced<BytesPerSecond> no_limit() {
+  return {{std::numeric_limits<double>::infinity()}, "default: does not bind"};
+}
+
+/// A rate that depends on the size of a copy.
+struct SizedRate {
+  Bytes bytes{0};
+  BytesPerSecond rate;
+
+  bool operator==(const SizedRate&) const = default;
 };
 
 struct Gpu {
@@ -42,8 +58,30 @@ struct HostLink {
   Sourced<BytesPerSecond> host_one_way;  // all GPUs of a host, one direction, sum
   Sourced<BytesPerSecond> host_both;     // all GPUs of a host, both directions, sum
   Sourced<Seconds> latency;              // per copy, back to back on a stream
+  /// `both` by the size of the copies, ascending; between two sizes the nearer (as a ratio) counts. Empty: `both`.
+  Sourced<std::vector<SizedRate>> both_by_size{{}, "default: the same at any size"};
+  /// From and to memory that is not pinned, alone: the driver copies through a pinned buffer of its own.
+  Sourced<BytesPerSecond> pageable_h2d{{8.4e9}, "default: measured beside H200, 8.3 to 8.4 GB/s"};
+  Sourced<BytesPerSecond> pageable_d2h{{14.6e9}, "default: measured beside H200, 13.4 to 15.8 GB/s"};
 
   bool operator==(const HostLink&) const = default;
+};
+
+/// What lies between the GPUs' links and host memory. GPUs are numbered along the host: consecutive ones share a
+/// switch, and the first 1 / host.sockets of them the first socket. Rates are sums over the GPUs that share.
+struct Topology {
+  std::int64_t gpus_per_switch = 1;
+  Sourced<BytesPerSecond> switch_one_way = no_limit();  // a PCIe switch's uplink, each direction
+  Sourced<BytesPerSecond> switch_both = no_limit();     // both directions together
+  Sourced<BytesPerSecond> socket_one_way = no_limit();  // a socket's root complex, each direction
+  Sourced<BytesPerSecond> socket_both = no_limit();
+  Sourced<BytesPerSecond> socket_memory = no_limit();  // a socket's memory, reads + writes
+  Sourced<BytesPerSecond> inter_socket = no_limit();   // between two sockets, each direction
+  /// Part of the pinned memory that lies on another socket than its GPU (0: bound to the near one, 0.5: interleaved
+  /// over two).
+  Sourced<double> remote_memory{0.0, "default: pinned memory lies beside its GPU"};
+
+  bool operator==(const Topology&) const = default;
 };
 
 struct Host {
@@ -51,6 +89,7 @@ struct Host {
   std::int64_t sockets = 2;
   Sourced<BytesPerSecond> cpu_adam;     // host Adam over its 28 bytes an element, all GPUs of the host together
   Sourced<double> pin_seconds_per_gib;  // cudaHostAlloc
+  Sourced<Seconds> pin_call{{1e-3}, "default: measured beside H200, 256 MiB to 4 GiB leave about 1 ms a call"};
 
   bool operator==(const Host&) const = default;
 };
@@ -62,6 +101,9 @@ struct Calls {
   Sourced<Seconds> synchronize;  // host waits for a stream: cost beyond the waiting itself
   Sourced<Seconds> chunk;        // fixed framework cost of one chunk (param-group surgery, optimizer.step)
   Sourced<Seconds> tensor_scan;  // framework cost per parameter and pass over the parameter list
+  Sourced<Seconds> event{{0.45e-6}, "default: measured beside H200, record and wait 0.42 to 0.46 us"};
+  Sourced<Seconds> collective{{15e-6}, "default: half of the 30 us that a small NCCL call took from torch"};
+  Sourced<Seconds> allocate{{0.3e-3}, "default: measured beside H200, cudaMalloc of 64 MiB 0.27 to 0.30 ms"};
 
   bool operator==(const Calls&) const = default;
 };
@@ -71,6 +113,12 @@ struct Interconnect {
   Sourced<Seconds> nvlink_latency;  // per collective step
   Sourced<BytesPerSecond> network;  // per GPU, one direction, between hosts
   Sourced<Seconds> network_latency;
+  /// The least that a collective takes, whatever NCCL's tables say.
+  Sourced<Seconds> collective_floor{{0.0}, "default: NCCL's own tables"};
+  /// How much a collective inside an NVLink domain slows down while its GPUs' host links are fully used: its rate is
+  /// multiplied by 1 - copy_interference * utilisation.
+  Sourced<double> copy_interference{
+      0.017, "default: measured on two H200 (reduce-scatter beside host-to-device copies); not calibrated here"};
   std::int64_t nvlink_domain = 8;  // GPUs that reach each other over NVLink
 
   bool operator==(const Interconnect&) const = default;
@@ -81,6 +129,7 @@ struct Cluster {
   std::int64_t gpus_per_host = 8;
   Gpu gpu;
   HostLink host_link;
+  Topology topology;
   Host host;
   Calls calls;
   Interconnect interconnect;

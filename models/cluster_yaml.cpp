@@ -12,6 +12,9 @@ namespace ebb {
 
 namespace {
 
+/// Sizes of one `both_by_size`: the simulator keeps a rate for each.
+constexpr std::size_t kMostSizes = 8;
+
 // One list of figures for each block, walked by the reader and the writer alike. `field` takes (key, figure).
 
 template <class Gpu, class Field>
@@ -61,6 +64,52 @@ void for_each(Net& net, const Field& field) requires std::is_same_v<std::remove_
   field("network_latency", net.network_latency);
 }
 
+template <class Field>
+void for_each(const Topology&, const Field&) {}
+
+// The same for figures that have a default.
+
+template <class Block, class Field>
+void for_each_optional(Block&, const Field&) {}
+
+template <class Link, class Field>
+void for_each_optional(Link& link, const Field& field) requires std::is_same_v<std::remove_const_t<Link>, HostLink> {
+  field("both_by_size", link.both_by_size);
+  field("pageable_h2d", link.pageable_h2d);
+  field("pageable_d2h", link.pageable_d2h);
+}
+
+template <class Topology, class Field>
+void for_each_optional(Topology& topology,
+                       const Field& field) requires std::is_same_v<std::remove_const_t<Topology>, ebb::Topology> {
+  field("switch_one_way", topology.switch_one_way);
+  field("switch_both", topology.switch_both);
+  field("socket_one_way", topology.socket_one_way);
+  field("socket_both", topology.socket_both);
+  field("socket_memory", topology.socket_memory);
+  field("inter_socket", topology.inter_socket);
+  field("remote_memory", topology.remote_memory);
+}
+
+template <class Host, class Field>
+void for_each_optional(Host& host, const Field& field) requires std::is_same_v<std::remove_const_t<Host>, ebb::Host> {
+  field("pin_call", host.pin_call);
+}
+
+template <class Calls, class Field>
+void for_each_optional(Calls& calls,
+                       const Field& field) requires std::is_same_v<std::remove_const_t<Calls>, ebb::Calls> {
+  field("event", calls.event);
+  field("collective", calls.collective);
+  field("allocate", calls.allocate);
+}
+
+template <class Net, class Field>
+void for_each_optional(Net& net, const Field& field) requires std::is_same_v<std::remove_const_t<Net>, Interconnect> {
+  field("collective_floor", net.collective_floor);
+  field("copy_interference", net.copy_interference);
+}
+
 void parse_value(const std::string& text, const Place& place, Bytes& out) { out = parse_bytes(text, place); }
 void parse_value(const std::string& text, const Place& place, BytesPerSecond& out) {
   out = parse_bandwidth(text, place);
@@ -70,6 +119,31 @@ void parse_value(const std::string& text, const Place& place, FlopsPerSecond& ou
 }
 void parse_value(const std::string& text, const Place& place, Seconds& out) { out = parse_seconds(text, place); }
 void parse_value(const std::string& text, const Place& place, double& out) { out = parse_ratio(text, place); }
+
+void read_value(const YamlFields& figure, const YamlNode& value, auto& out) {
+  parse_value(figure.scalar("value", value), value.place, out);
+}
+
+/// A mapping from sizes to rates, ascending.
+void read_value(const YamlFields& figure, const YamlNode& value, std::vector<SizedRate>& out) {
+  if (value.kind != YamlNode::Kind::map || value.entries.empty())
+    throw InputError(value.place, fmt::format("\"{}\" is {}", figure.full_name("value"), value.description()),
+                     "write a mapping from sizes to rates: {64MiB: 99.97GB/s, 1GiB: 97.75GB/s}");
+  out.clear();
+  for (const YamlEntry& entry : value.entries) {
+    SizedRate point;
+    point.bytes = parse_bytes(entry.key, entry.key_place);
+    parse_value(figure.scalar("value", entry.value), entry.value.place, point.rate);
+    if (point.rate.value == 0) throw InputError(entry.value.place, "the rate is zero", "use a positive value");
+    if (point.bytes.value == 0 || (!out.empty() && point.bytes <= out.back().bytes))
+      throw InputError(entry.key_place, "the sizes do not ascend", "list each size once, the smallest first");
+    if (out.size() == kMostSizes)
+      throw InputError(entry.key_place, fmt::format("more than {} sizes", kMostSizes), "leave out some");
+    out.push_back(point);
+  }
+}
+
+double magnitude(const std::vector<SizedRate>& points) { return points.empty() ? 0 : 1; }
 
 template <class T>
 double magnitude(const T& quantity) {
@@ -89,29 +163,38 @@ void check_source(const YamlFields& figure, const std::string& source) {
                    "begin it with measured, datasheet or report, and say which: \"measured: one H200, driver 580\"");
 }
 
-/// One figure. All are needed: a made-up default would hide where an answer comes from.
+/// One figure.
 template <class T>
-void read_figure(const YamlFields& block, std::string_view key, Sourced<T>& out) {
+void read_figure(const YamlFields& block, std::string_view key, Sourced<T>& out, bool is_share) {
   block.require(key);
   const auto figure = block.nested(key, {"value", "source"});
   const YamlNode& value = figure->require("value");
   figure->require("source");
-  parse_value(figure->scalar("value", value), value.place, out.value);
+  read_value(*figure, value, out.value);
   figure->text("source", out.source);
   check_source(*figure, out.source);
-  // Only latencies and call costs may be nothing; a rate or a size of zero would stop the simulated clock.
-  if (magnitude(out.value) == 0 && !std::is_same_v<T, Seconds>)
+  // Only latencies, call costs and optional shares may be nothing: without a rate the simulated clock would stop.
+  if (magnitude(out.value) == 0 && !is_share && !std::is_same_v<T, Seconds>)
     throw InputError(value.place, fmt::format("\"{}\" is zero", block.full_name(key)), "use a positive value");
+  if (is_share && magnitude(out.value) > 1)
+    throw InputError(value.place, fmt::format("\"{}\" is above 1", block.full_name(key)), "use a value from 0 to 1");
 }
 
+/// A block's figures. What a file may leave out has a default that names its source; everything else is needed: a
+/// made-up default would hide where an answer comes from.
 template <class Block>
 YamlFields read_block(const YamlFields& cluster, std::string_view key, Block& out,
                       std::vector<std::string_view> plain_keys) {
   cluster.require(key);
   std::vector<std::string_view> keys = std::move(plain_keys);
   for_each(out, [&](std::string_view figure, auto&) { keys.push_back(figure); });
+  for_each_optional(out, [&](std::string_view figure, auto&) { keys.push_back(figure); });
   YamlFields fields = *cluster.nested(key, std::move(keys));
-  for_each(out, [&](std::string_view figure, auto& value) { read_figure(fields, figure, value); });
+  for_each(out, [&](std::string_view figure, auto& value) { read_figure(fields, figure, value, false); });
+  for_each_optional(out, [&](std::string_view figure, auto& value) {
+    constexpr bool is_share = std::is_same_v<std::remove_cvref_t<decltype(value.value)>, double>;
+    if (fields.find(figure) != nullptr) read_figure(fields, figure, value, is_share);
+  });
   return fields;
 }
 
@@ -131,7 +214,8 @@ void check(const YamlFields& gpu, const YamlFields& link, const Cluster& cluster
 }  // namespace
 
 Cluster read_cluster(const YamlNode& node, const std::string& name, const std::string& path) {
-  const YamlFields fields(node, path, {"name", "gpus_per_host", "gpu", "host_link", "host", "calls", "interconnect"});
+  const YamlFields fields(node, path,
+                          {"name", "gpus_per_host", "gpu", "host_link", "topology", "host", "calls", "interconnect"});
   Cluster cluster;
   cluster.name = name;
   fields.text("name", cluster.name);
@@ -141,6 +225,10 @@ Cluster read_cluster(const YamlNode& node, const std::string& name, const std::s
   gpu.require("name");
   gpu.text("name", cluster.gpu.name);
   const YamlFields link = read_block(fields, "host_link", cluster.host_link, {});
+  if (fields.find("topology") != nullptr) {
+    const YamlFields topology = read_block(fields, "topology", cluster.topology, {"gpus_per_switch"});
+    topology.count("gpus_per_switch", cluster.topology.gpus_per_switch, 1, 1024);
+  }
   const YamlFields host = read_block(fields, "host", cluster.host, {"sockets"});
   host.count("sockets", cluster.host.sockets, 1, 64);
   read_block(fields, "calls", cluster.calls, {});
@@ -158,16 +246,30 @@ Cluster load_cluster(const std::filesystem::path& file) {
 
 namespace {
 
+void write_value(double value, YamlWriter& writer) { writer.field("value", value); }
+
+void write_value(const std::vector<SizedRate>& points, YamlWriter& writer) {
+  writer.open("value");
+  for (const SizedRate& point : points) writer.field(exact_text(point.bytes), exact_text(point.rate));
+  writer.close();
+}
+
+template <class Unit, class Rep>
+void write_value(Quantity<Unit, Rep> value, YamlWriter& writer) {
+  writer.field("value", exact_text(value));
+}
+
 template <class Block>
 void write_figures(const Block& block, YamlWriter& writer) {
-  for_each(block, [&](std::string_view key, const auto& figure) {
+  const auto write = [&](std::string_view key, const auto& figure) {
     writer.open(key);
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(figure.value)>, double>)
-      writer.field("value", figure.value);
-    else
-      writer.field("value", exact_text(figure.value));
+    write_value(figure.value, writer);
     writer.field("source", figure.source);
     writer.close();
+  };
+  for_each(block, write);
+  for_each_optional(block, [&](std::string_view key, const auto& figure) {
+    if (!figure.source.starts_with("default")) write(key, figure);
   });
   writer.close();
 }
@@ -182,6 +284,11 @@ void write_cluster(const Cluster& cluster, YamlWriter& writer) {
   write_figures(cluster.gpu, writer);
   writer.open("host_link");
   write_figures(cluster.host_link, writer);
+  if (!(cluster.topology == Topology{})) {
+    writer.open("topology");
+    writer.field("gpus_per_switch", cluster.topology.gpus_per_switch);
+    write_figures(cluster.topology, writer);
+  }
   writer.open("host");
   writer.field("sockets", cluster.host.sockets);
   write_figures(cluster.host, writer);

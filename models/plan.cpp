@@ -102,6 +102,8 @@ std::string_view name_of(Work work) {
       return "reduce-scatter";
     case Work::all_reduce:
       return "all-reduce";
+    case Work::all_to_all:
+      return "all-to-all";
     case Work::chunk_overhead:
       return "chunk-overhead";
     case Work::tensor_scan:
@@ -110,6 +112,8 @@ std::string_view name_of(Work work) {
       return "launch";
     case Work::cpu_adam:
       return "cpu-adam";
+    case Work::pin:
+      return "pin";
   }
   return "";
 }

@@ -52,8 +52,8 @@ struct Stream {
 enum class OpKind : std::uint8_t {
   allocate,    // begins the life of `buffer`
   release,     // ends it (see `after`)
-  copy_h2d,    // `bytes` in `calls` pieces, pinned host to device
-  copy_d2h,    // ... device to pinned host
+  copy_h2d,    // `bytes` in `calls` pieces, host memory of kind `host` to device
+  copy_d2h,    // ... device to host
   kernel,      // memory-bound kernel `work` that moves `bytes` of device memory in `calls` launches
   collective,  // `work` over `members` ranks; `bytes` is NCCL's total size S
   compute,     // forward or backward stand-in of a given `duration`
@@ -74,10 +74,12 @@ enum class Work : std::uint8_t {
   all_gather,
   reduce_scatter,
   all_reduce,
+  all_to_all,
   chunk_overhead,  // host: calls.chunk
   tensor_scan,     // host: calls.tensor_scan
   launch,          // host: calls.launch
   cpu_adam,        // host: Adam on the CPU over `bytes`
+  pin,             // host: pins `bytes` in `calls` blocks
 };
 std::string_view name_of(Work work);
 
@@ -100,11 +102,13 @@ struct Op {
   OpKind kind = OpKind::compute;
   Phase phase = Phase::forward;
   Work work = Work::none;
-  std::uint8_t states = 0;  // StateBits
+  std::uint8_t states = 0;       // StateBits
+  Memory host = Memory::pinned;  // copies: the host side
   StreamId stream{};
   std::uint32_t chunk = kNoChunk;
   std::uint32_t calls = 1;       // pieces of a copy, launches of a kernel, repetitions of host work
-  std::uint32_t members = 1;     // ranks of a collective
+  std::uint32_t members = 1;     // ranks of a collective ...
+  std::uint32_t stride = 1;      // ... so many global ranks apart (see group_of)
   std::uint32_t domains = 1;     // NVLink domains these ranks are spread over
   std::uint32_t deps_begin = 0;  // into Plan::deps
   std::uint32_t deps_count = 0;
@@ -125,6 +129,15 @@ struct PlanShard {
   bool operator==(const PlanShard&) const = default;
 };
 
+/// The ranks of a collective: first, first + stride, ... (`members` of them).
+struct CommGroup {
+  std::int64_t first = 0;
+  std::int64_t stride = 1;
+  std::int64_t members = 1;
+
+  constexpr auto operator<=>(const CommGroup&) const = default;
+};
+
 struct Plan {
   std::string job;
   Candidate candidate;
@@ -137,5 +150,12 @@ struct Plan {
 
   std::span<const OpId> deps_of(const Op& op) const { return {deps.data() + op.deps_begin, op.deps_count}; }
 };
+
+/// The group that the plan's rank forms with others in a collective. Rank orders such as "tp-cp-ep-dp-pp" start every
+/// group at a multiple of members * stride, plus the rank's place below the stride.
+constexpr CommGroup group_of(const Plan& plan, const Op& op) {
+  const std::int64_t place = plan.rank / op.stride % op.members;
+  return {plan.rank - place * op.stride, op.stride, op.members};
+}
 
 }  // namespace ebb

@@ -17,7 +17,7 @@ constexpr std::int64_t kMost32 = std::numeric_limits<std::uint32_t>::max();
 
 constexpr int kStreamKinds = static_cast<int>(StreamKind::comm) + 1;
 constexpr int kOpKinds = static_cast<int>(OpKind::host_wait) + 1;
-constexpr int kWorks = static_cast<int>(Work::cpu_adam) + 1;
+constexpr int kWorks = static_cast<int>(Work::pin) + 1;
 constexpr int kMemories = static_cast<int>(Memory::pageable) + 1;
 
 constexpr std::pair<const char*, std::uint8_t> kStates[] = {
@@ -51,9 +51,11 @@ Json op_json(const Plan& plan, const Op& op) {
   if (op.work != neutral.work) json["work"] = name_of(op.work);
   for (const auto& [name, bit] : kStates)
     if ((op.states & bit) != 0) json["states"].push_back(name);
+  if (op.host != neutral.host) json["host"] = name_of(op.host);
   if (op.chunk != neutral.chunk) json["chunk"] = op.chunk;
   if (op.calls != neutral.calls) json["calls"] = op.calls;
   if (op.members != neutral.members) json["members"] = op.members;
+  if (op.stride != neutral.stride) json["stride"] = op.stride;
   if (op.domains != neutral.domains) json["domains"] = op.domains;
   for (const OpId dep : plan.deps_of(op)) json["deps"].push_back(dep.index);
   if (op.buffer.valid()) json["buffer"] = op.buffer.index;
@@ -91,8 +93,8 @@ void read_integer(const JsonValue& json, const char* key, Int& out, std::int64_t
 }
 
 Op read_op(const JsonValue& json, std::size_t self, std::size_t ops, Plan& plan) {
-  json.require_keys({"kind", "phase", "stream", "work", "states", "chunk", "calls", "members", "domains", "deps",
-                     "buffer", "after", "bytes", "range", "duration_ps"});
+  json.require_keys({"kind", "phase", "stream", "work", "states", "chunk", "calls", "members", "stride", "domains",
+                     "deps", "host", "buffer", "after", "bytes", "range", "duration_ps"});
   Op op;
   op.kind = json.at("kind").one_of<OpKind>(kOpKinds);
   op.phase = json.at("phase").one_of<Phase>(kPhaseCount);
@@ -110,7 +112,9 @@ Op read_op(const JsonValue& json, std::size_t self, std::size_t ops, Plan& plan)
   read_integer(json, "chunk", op.chunk, 0, kMost32);
   read_integer(json, "calls", op.calls, 0, kMost32);
   read_integer(json, "members", op.members, 1, kMost32);
+  read_integer(json, "stride", op.stride, 1, kMost32);
   read_integer(json, "domains", op.domains, 1, kMost32);
+  if (json.has("host")) op.host = json.at("host").one_of<Memory>(kMemories);
   if (json.has("deps")) {
     const JsonValue deps = json.at("deps");
     op.deps_begin = static_cast<std::uint32_t>(plan.deps.size());

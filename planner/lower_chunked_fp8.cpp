@@ -94,6 +94,7 @@ void QuantizePass::chunk(const BufferLayout& layout, const Part& part, std::uint
                        .stream = kComm,
                        .chunk = part.chunk,
                        .members = group.members,
+                       .stride = group.stride,
                        .domains = group.domains,
                        .buffer = largest,
                        .bytes = Bytes{std::int64_t{4} * parameters}},

@@ -54,7 +54,8 @@ std::vector<OverlapPiece> overlap_pieces(const Job& job, const StageLayout& stag
 
 Group strided_group(std::int64_t members, std::int64_t stride, std::int64_t nvlink_domain) {
   const std::int64_t per_domain = std::max<std::int64_t>(1, nvlink_domain / stride);
-  return {static_cast<std::uint32_t>(members), static_cast<std::uint32_t>(ceil_div(members, per_domain))};
+  return {static_cast<std::uint32_t>(members), static_cast<std::uint32_t>(stride),
+          static_cast<std::uint32_t>(ceil_div(members, per_domain))};
 }
 
 Group sharding_group(const Job& job, bool expert) {

@@ -31,6 +31,7 @@ std::vector<OverlapPiece> overlap_pieces(const Job& job, const StageLayout& stag
 /// Who takes part in a collective.
 struct Group {
   std::uint32_t members = 1;
+  std::uint32_t stride = 1;   // global ranks between neighbours
   std::uint32_t domains = 1;  // NVLink domains they are spread over
 };
 

@@ -48,6 +48,7 @@ OpId StepFrame::collective(Phase phase, Work work, bool expert, Bytes bytes, std
                     .states = states,
                     .stream = kComm,
                     .members = group.members,
+                    .stride = group.stride,
                     .domains = group.domains,
                     .bytes = bytes,
                     .range = range},
@@ -167,6 +168,7 @@ void StepFrame::finalize(OpId prefetch, BufferId prefetched) {
                  .states = kGrads,
                  .stream = kComm,
                  .members = group.members,
+                 .stride = group.stride,
                  .domains = group.domains,
                  .bytes = {total.value / groups_[expert].members}},
                 {plan_.last_on(kComputeStream)});
@@ -197,6 +199,7 @@ void StepFrame::finalize(OpId prefetch, BufferId prefetched) {
                        .work = Work::all_reduce,
                        .stream = kComm,
                        .members = everyone.members,
+                       .stride = everyone.stride,
                        .domains = everyone.domains,
                        .buffer = norm,
                        .bytes = {4}},

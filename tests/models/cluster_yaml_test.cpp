@@ -66,3 +66,29 @@ TEST_CASE("missing and misspelled figures") {
   REQUIRE(error_of([] { read_cluster(parse_yaml("gpus_per_host: 8\n", "c.yaml"), "c"); }) ==
           "c.yaml:1:1: the key \"gpu\" is missing; add it");
 }
+
+TEST_CASE("cluster YAML: optional figures are read, written and read again; left out, their source says so") {
+  Cluster cluster = load_cluster(EBB_SOURCE_DIR "/models/clusters/h200-1gpu.yaml");
+  CHECK(cluster.host_link.pageable_h2d.source.starts_with("default"));
+  CHECK(write_cluster(cluster).find("pageable_h2d") == std::string::npos);
+  cluster.host_link.both_by_size = {{{64_MiB, {99.97e9}}, {1_GiB, {97.75e9}}}, "measured: here"};
+  cluster.topology.gpus_per_switch = 2;
+  cluster.topology.switch_one_way = {{50e9}, "measured: here"};
+  cluster.topology.remote_memory = {0.0, "report: bound"};
+  cluster.interconnect.copy_interference = {0.25, "measured: here"};
+  const std::string text = write_cluster(cluster);
+  const Cluster again = read_cluster(parse_yaml(text, "again.yaml"), "again", "");
+  CHECK(again == cluster);
+}
+
+TEST_CASE("cluster YAML: sizes ascend, ratios stay within 0 and 1") {
+  Cluster cluster = load_cluster(EBB_SOURCE_DIR "/models/clusters/h200-1gpu.yaml");
+  const auto complaint = [](const Cluster& c) {
+    return error_of([&] { read_cluster(parse_yaml(write_cluster(c), "c.yaml"), "c", ""); });
+  };
+  cluster.host_link.both_by_size = {{{1_GiB, {97.75e9}}, {64_MiB, {99.97e9}}}, "measured: here"};
+  CHECK(complaint(cluster).find("ascend") != std::string::npos);
+  cluster.host_link.both_by_size = {{}, "default: none"};
+  cluster.interconnect.copy_interference = {1.5, "measured: here"};
+  CHECK(complaint(cluster).find("above 1") != std::string::npos);
+}
