@@ -36,13 +36,10 @@ RankBounds::RankBounds(const RankModel& rank, const StepSummary& resident, const
     step_seen = step_seen || phase.phase == Phase::step;
     if (phase.phase != Phase::step) frame_ += seconds;
   }
-  const sim::CopyRates rates = sim::copy_rates(rank.job->cluster.host_link, sharing);
-  const auto per_second = [&](unsigned set, unsigned direction) {
-    return rates.bytes_per_tick[set][direction] * static_cast<double>(kTicksPerSecond);
-  };
-  h2d_ = per_second(1, 0);
-  d2h_ = per_second(2, 1);
-  most_ = std::max({h2d_, d2h_, per_second(3, 0) + per_second(3, 1)});
+  const sim::CopyRates rates = sim::copy_rates(rank.job->cluster, sharing);
+  h2d_ = rates.h2d.value;
+  d2h_ = rates.d2h.value;
+  most_ = std::max({h2d_, d2h_, rates.both.value});
   const Seconds cast =
       bytes_of(rank.owned, cast_bytes_per_element(rank.job->precision)) / rank.job->cluster.gpu.hbm.value;
   kernels_ = adam_seconds(rank.owned, false) + cast.value;
@@ -59,8 +56,8 @@ Seconds RankBounds::chunked_step(std::size_t chunks) const {
   const Job& job = *rank_->job;
   const Calls& calls = job.cluster.calls;
   const double tensors = static_cast<double>(rank_->shards.size());
-  const double each = calls.chunk.value.value + 4 * tensors * calls.tensor_scan.value.value +
-                      2 * calls.launch.value.value + calls.synchronize.value.value;
+  const double each =
+      calls.chunk.value.value + 4 * tensors * calls.tensor_scan.value.value + calls.synchronize.value.value;
   const auto bytes = static_cast<double>(bytes_of(rank_->owned, job.precision.state_bytes()).value);
   return {frame_ + static_cast<double>(chunks) * each + 6 * tensors * job.cluster.host_link.latency.value.value +
           bytes / h2d_ + bytes / d2h_ + kernels_};

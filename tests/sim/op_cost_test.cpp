@@ -51,18 +51,31 @@ TEST_CASE("costs: Adam over 1 Gi elements takes 7.57 ms on an H200, as measured"
   REQUIRE(cost(adam) == Approx(5970 * kMicro).epsilon(0.005));  // measured 5,970 us (torch, unfused)
 }
 
-TEST_CASE("costs: other kernels run at the memory's rate, small ones at the launch rate") {
+TEST_CASE("costs: other kernels run at the memory's rate; launches cost the host, not the device") {
   for (const Work work : {Work::cast, Work::grad_norm, Work::clip, Work::zero_grads}) {
     Op kernel = op_of(OpKind::kernel, work);
     kernel.bytes = {4'260'000'000};
-    REQUIRE(cost(kernel) == Approx((1000 + 3.4) * kMicro));
+    kernel.calls = 100;
+    REQUIRE(cost(kernel) == Approx(1000 * kMicro));
   }
-  Op many = op_of(OpKind::kernel, Work::cast);
-  many.bytes = {4260};  // 1 ns
-  many.calls = 100;
-  REQUIRE(cost(many) == Approx(100 * 3.4 * kMicro));
-  many.calls = 0;
-  REQUIRE(cost(many) == Approx((3.4 + 0.001) * kMicro));
+}
+
+TEST_CASE("costs: the host thread pays for each call, and for each event that an op waits for") {
+  const sim::OpCost costs(test::h200_host(), {});
+  Op kernel = op_of(OpKind::kernel, Work::cast);
+  kernel.calls = 100;
+  CHECK(static_cast<double>(costs.issue(kernel, 0).first.value) == Approx(3.4 * kMicro));
+  CHECK(static_cast<double>(costs.issue(kernel, 0).all.value) == Approx(100 * 3.4 * kMicro));
+  CHECK(static_cast<double>(costs.issue(kernel, 2).all.value) == Approx((100 * 3.4 + 2 * 0.45) * kMicro));
+  Op copy = op_of(OpKind::copy_h2d);
+  copy.calls = 3;
+  CHECK(static_cast<double>(costs.issue(copy, 1).first.value) == Approx((2.2 + 0.45) * kMicro));
+  CHECK(static_cast<double>(costs.issue(copy, 1).all.value) == Approx((3 * 2.2 + 0.45) * kMicro));
+  Op collective = op_of(OpKind::collective, Work::all_gather);
+  CHECK(costs.issue(collective, 0).all == Ticks{0});  // of one rank: no call
+  collective.members = 2;
+  CHECK(static_cast<double>(costs.issue(collective, 0).all.value) == Approx(15 * kMicro));
+  CHECK(costs.issue(op_of(OpKind::allocate), 0).all == Ticks{0});
 }
 
 TEST_CASE("costs: host work counts calls; host Adam shares the host") {
