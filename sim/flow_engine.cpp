@@ -30,7 +30,8 @@ void FlowEngine::reset(Fabric& fabric) {
   next_.assign(fabric.lanes(), kNever);
   lanes_.resize(fabric.lanes());
   for (Lane& lane : lanes_) {
-    lane.state = State::idle;
+    lane.state = State::waiting;
+    lane.free = {0};
     lane.waits = false;
     lane.others.clear();
   }
@@ -46,6 +47,7 @@ void FlowEngine::reset(Fabric& fabric) {
     }
   }
   changed_.clear();
+  is_changed_.assign(fabric.components(), 0);
 }
 
 void FlowEngine::enqueue(std::size_t lane, const Task& task) {
@@ -59,55 +61,55 @@ void FlowEngine::enqueue(std::size_t lane, const Task& task) {
     std::push_heap(to.others.begin(), to.others.end(), later);  // keeps the least `later` in front
     if (overtakes) to.first = task;
   }
-  if (to.state == State::idle) next_[lane] = std::max(now_, to.first.ready).value;
+  if (to.state == State::waiting) plan_next(lane);
 }
 
-void FlowEngine::take(std::size_t lane) {
-  Lane& by = lanes_[lane];
-  by.state = State::starting;
-  by.start = now_;
-  by.now = by.first;
-  next_[lane] = (now_ + by.now.latency).value;
-  by.left = by.now.bytes;
-  by.rate = 0;
-  by.waits = !by.others.empty();
-  if (!by.waits) return;
-  std::pop_heap(by.others.begin(), by.others.end(), later);
-  by.first = by.others.back();
-  by.others.pop_back();
+/// When the first waiting task's bytes will flow, unless another comes before it.
+void FlowEngine::plan_next(std::size_t lane) {
+  const Lane& by = lanes_[lane];
+  next_[lane] = by.waits ? (std::max(by.free, by.first.ready) + by.first.latency).value : kNever;
 }
 
 /// The lane carries `flow` from this tick on.
 void FlowEngine::touch(const Lane& lane, FlowId flow) {
   memory_[lane.component].set(lane.index, flow);
-  if (std::find(changed_.begin(), changed_.end(), lane.component) == changed_.end()) changed_.push_back(lane.component);
+  if (is_changed_[lane.component] != 0) return;
+  is_changed_[lane.component] = 1;
+  changed_.push_back(lane.component);
 }
 
 void FlowEngine::begin_flow(std::size_t lane) {
   Lane& by = lanes_[lane];
   by.state = State::flowing;
+  by.start = std::max(by.free, by.first.ready);
+  by.now = by.first;
+  by.left = by.now.bytes;
+  by.rate = 0;
   by.since = now_;
+  by.waits = !by.others.empty();
+  if (by.waits) {
+    std::pop_heap(by.others.begin(), by.others.end(), later);
+    by.first = by.others.back();
+    by.others.pop_back();
+  }
   touch(by, by.now.flow);
 }
 
-/// Its bytes have flowed. Whether the task has ended as well.
-bool FlowEngine::end_flow(std::size_t lane, std::vector<Ended>& ended) {
+/// Its bytes have flowed.
+void FlowEngine::end_flow(std::size_t lane, std::vector<Ended>& ended) {
   Lane& by = lanes_[lane];
   touch(by, kNoFlow);
-  if (by.now.least_end > now_) {
-    by.state = State::lingering;
-    next_[lane] = by.now.least_end.value;
-    return false;
-  }
-  retire(lane, ended);
-  return true;
+  if (by.now.least_end <= now_) return retire(lane, ended);
+  by.state = State::lingering;
+  next_[lane] = by.now.least_end.value;
 }
 
 void FlowEngine::retire(std::size_t lane, std::vector<Ended>& ended) {
   Lane& by = lanes_[lane];
   ended.push_back({static_cast<std::uint32_t>(lane), by.now.rank, by.now.op, by.start, now_});
-  by.state = State::idle;
-  next_[lane] = by.waits ? std::max(now_, by.first.ready).value : kNever;
+  by.state = State::waiting;
+  by.free = now_;
+  plan_next(lane);
 }
 
 /// The component's flows have changed: charges what has flowed where the rate changes, and sets new rates and ends.
@@ -124,6 +126,8 @@ void FlowEngine::share(std::size_t component) {
   }
 }
 
+// A task that begins and ends at one tick may make another ready that comes before one whose bytes were to flow at that
+// very tick: ends are told before anything more begins.
 bool FlowEngine::advance(std::vector<Ended>& ended) {
   ended.clear();
   for (;;) {
@@ -131,31 +135,25 @@ bool FlowEngine::advance(std::vector<Ended>& ended) {
     for (const std::int64_t next : next_) soonest = std::min(soonest, next);
     if (soonest == kNever) return false;
     now_ = {soonest};
-    bool only_takes = true;
+    bool only_begins = true;
     for (std::size_t lane = 0; lane < next_.size(); ++lane) {
-      if (next_[lane] != soonest) continue;
-      switch (lanes_[lane].state) {
-        case State::idle:
-          continue;
-        case State::starting:
-          begin_flow(lane);
-          break;
-        case State::flowing:
-          end_flow(lane, ended);
-          break;
-        case State::lingering:
-          retire(lane, ended);
-          break;
-      }
-      only_takes = false;
+      if (next_[lane] != soonest || lanes_[lane].state == State::waiting) continue;
+      only_begins = false;
+      if (lanes_[lane].state == State::flowing)
+        end_flow(lane, ended);
+      else
+        retire(lane, ended);
     }
-    for (const std::uint32_t component : changed_) share(component);
+    if (only_begins) {
+      for (std::size_t lane = 0; lane < next_.size(); ++lane)
+        if (next_[lane] == soonest) begin_flow(lane);
+    }
+    for (const std::uint32_t component : changed_) {
+      is_changed_[component] = 0;
+      share(component);
+    }
     changed_.clear();
     if (!ended.empty()) return true;
-    if (!only_takes) continue;  // a task of no bytes may end at this very tick
-    for (std::size_t lane = 0; lane < next_.size(); ++lane) {
-      if (next_[lane] == soonest) take(lane);
-    }
   }
 }
 

@@ -1,10 +1,10 @@
 // FlowEngine: the event core. Lanes take tasks first in, first out; what they move at once shares the Fabric.
 //
-// A task passes its lane in three events: it is taken (its latency begins), its bytes begin to flow, they have flowed.
-// Rates change only when the set of flows of a component changes; a flow whose rate stays is not touched, so that a
-// copy that never shares ends at exactly start + latency + ceil(bytes / rate). A lane takes waiting tasks by (ready
-// tick, rank, op). At one tick, ends come first, then what depends on them gets ready, then lanes take tasks: call
-// enqueue for everything that became ready at a tick before the next advance().
+// A lane that is free takes its first waiting task when that is ready; after the task's latency its bytes begin to
+// flow, and then they have flowed: two events a task. Rates change only when the set of flows of a component changes; a
+// flow whose rate stays is not touched, so that a copy that never shares ends at exactly start + latency + ceil(bytes /
+// rate). Waiting tasks are taken by (ready tick, rank, op). At one tick, ends come first, then what depends on them
+// gets ready, then lanes take tasks: call enqueue for everything that became ready at a tick before the next advance().
 //
 // No timer queue is needed beside this. All other ops have a known duration, so that their ends are known as soon as
 // their starts are; and a task not enqueued yet waits for a task that is, so that it cannot be ready before the next
@@ -57,36 +57,38 @@ class FlowEngine {
 
  private:
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-  enum class State : std::uint8_t { idle, starting, flowing, lingering };
+  enum class State : std::uint8_t { waiting, flowing, lingering };
 
   struct Lane {
-    State state = State::idle;
+    State state = State::waiting;
     bool waits = false;
     std::uint32_t component = 0;
     std::uint32_t index = 0;  // in its component
-    Ticks start{0};           // of the task it has taken
+    Ticks free{0};            // since when it has no task
+    Ticks start{0};           // of the task whose bytes flow
     Ticks since{0};           // `left` as of this tick
     double left = 0;          // bytes
     double rate = 0;          // bytes per tick
-    Task now;                 // what it has taken
-    // Waiting tasks. Nearly always there is one at most, so the first has a place of its own.
+    Task now;                 // whose bytes flow
+    // Tasks whose bytes do not flow yet. Nearly always there is one at most, so the first has a place of its own.
     Task first;
     std::vector<Task> others;  // a heap, the first of them in front; empty unless `waits`
   };
 
-  void take(std::size_t lane);
+  void plan_next(std::size_t lane);
   void begin_flow(std::size_t lane);
-  bool end_flow(std::size_t lane, std::vector<Ended>& ended);
+  void end_flow(std::size_t lane, std::vector<Ended>& ended);
   void retire(std::size_t lane, std::vector<Ended>& ended);
   void share(std::size_t component);
   void touch(const Lane& lane, FlowId flow);
 
   Ticks now_{0};
-  std::vector<std::int64_t> next_;  // by lane: idle: when it takes a task; otherwise when its state ends
+  std::vector<std::int64_t> next_;  // by lane: when its state ends
   std::vector<Lane> lanes_;
   std::vector<std::vector<std::uint32_t>> members_;  // by component: its lanes
   std::vector<RateMemory> memory_;                   // by component
-  std::vector<std::uint32_t> changed_;               // components whose flows have changed at this tick
+  std::vector<std::uint32_t> changed_;               // components whose flows have changed at this tick ...
+  std::vector<std::uint8_t> is_changed_;             // ... by component
 };
 
 }  // namespace ebb::sim

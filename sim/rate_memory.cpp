@@ -1,7 +1,6 @@
 #include "sim/rate_memory.hpp"
 
 #include <algorithm>
-#include <bit>
 
 namespace ebb::sim {
 
@@ -9,24 +8,22 @@ void RateMemory::reset(Fabric& fabric, std::size_t component) {
   fabric_ = &fabric;
   component_ = component;
   lanes_ = fabric.lanes_of(component).size();
-  entries_ = lanes_ < 8 ? std::size_t{1} << (lanes_ + 2) : kMostEntries;
-  hash_ = 0;
-  flows_.assign(lanes_, kNoFlow);
-  known_.assign(entries_, 0);
-  entry_flows_.resize(entries_ * lanes_);
-  entry_rates_.resize(entries_ * lanes_);
+  const std::size_t bits = std::min(lanes_ + 2, kMostBits);
+  const std::size_t entries = std::size_t{1} << bits;
+  shift_ = 64 - static_cast<unsigned>(bits);
+  words_.assign((lanes_ + kFlowsPerWord - 1) / kFlowsPerWord, ~std::uint64_t{0});  // kNoFlow everywhere
+  known_.assign(entries, 0);
+  entry_words_.resize(entries * words_.size());
+  entry_rates_.resize(entries * lanes_);
 }
 
-std::span<const double> RateMemory::rates() {
-  const std::size_t entry = hash_ & (entries_ - 1);
-  const auto flows = std::span(entry_flows_).subspan(entry * lanes_, lanes_);
-  const auto rates = std::span(entry_rates_).subspan(entry * lanes_, lanes_);
-  if (known_[entry] == 0 || !std::equal(flows.begin(), flows.end(), flows_.begin())) {
-    fabric_->solve(component_, flows_, rates);
-    std::copy(flows_.begin(), flows_.end(), flows.begin());
-    known_[entry] = 1;
-  }
-  return rates;
+void RateMemory::solve(std::size_t entry) {
+  flows_.resize(lanes_);
+  for (std::size_t i = 0; i < lanes_; ++i)
+    flows_[i] = static_cast<FlowId>(words_[i / kFlowsPerWord] >> (16 * (i % kFlowsPerWord)));
+  fabric_->solve(component_, flows_, std::span(entry_rates_).subspan(entry * lanes_, lanes_));
+  std::copy(words_.begin(), words_.end(), entry_words_.begin() + static_cast<std::ptrdiff_t>(entry * words_.size()));
+  known_[entry] = 1;
 }
 
 }  // namespace ebb::sim

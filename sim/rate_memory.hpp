@@ -1,9 +1,9 @@
 // RateMemory: the rates of one component of a Fabric, remembered by what flows.
 //
 // Why: rates depend on nothing but the set of flows, and a plan of a thousand chunks meets the same few dozen sets
-// again and again. A direct-mapped table, hashed by an exclusive or of one random number a flow, so that a change of
-// one flow changes the hash in one step; an entry also keeps the flows themselves and is solved anew where they differ,
-// so that a collision costs time and never a wrong rate.
+// again and again. A direct-mapped table: an entry keeps the flows that it was solved for and is solved anew where they
+// differ, so that a collision costs time and never gives a wrong rate. Four flows are kept and compared as one 64-bit
+// word.
 #pragma once
 
 #include <cstdint>
@@ -21,34 +21,38 @@ class RateMemory {
 
   /// The lane at `index` of fabric.lanes_of(component) carries `flow` from now on (kNoFlow: nothing).
   void set(std::size_t index, FlowId flow) {
-    hash_ ^= number_of(index, flows_[index]) ^ number_of(index, flow);
-    flows_[index] = flow;
+    const unsigned shift = 16 * static_cast<unsigned>(index % kFlowsPerWord);
+    std::uint64_t& word = words_[index / kFlowsPerWord];
+    word = (word & ~(std::uint64_t{kNoFlow} << shift)) | std::uint64_t{flow} << shift;
   }
-  FlowId flow(std::size_t index) const { return flows_[index]; }
 
   /// Bytes per tick on each lane, valid until the next call.
-  std::span<const double> rates();
+  std::span<const double> rates() {
+    std::uint64_t hash = 0;  // multiplicative, by the golden ratio (Knuth, volume 3, section 6.4)
+    for (const std::uint64_t word : words_) hash = (hash ^ word) * 0x9e3779b97f4a7c15U;
+    const std::size_t entry = hash >> shift_;
+    const std::uint64_t* words = &entry_words_[entry * words_.size()];
+    bool same = known_[entry] != 0;
+    for (std::size_t i = 0; i < words_.size(); ++i) same &= words[i] == words_[i];
+    if (!same) solve(entry);
+    return {&entry_rates_[entry * lanes_], lanes_};
+  }
 
  private:
-  static constexpr std::size_t kMostEntries = 1024;
+  static constexpr std::size_t kMostBits = 10;  // 1,024 entries
+  static constexpr std::size_t kFlowsPerWord = 4;
 
-  /// SplitMix64 of lane and flow (Steele, Lea and Flood, OOPSLA 2014).
-  static std::uint64_t number_of(std::size_t index, FlowId flow) {
-    std::uint64_t z = (static_cast<std::uint64_t>(index) << 16 | flow) * 0x9e3779b97f4a7c15U;
-    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-    return z ^ (z >> 31U);
-  }
+  void solve(std::size_t entry);
 
   Fabric* fabric_ = nullptr;
   std::size_t component_ = 0;
   std::size_t lanes_ = 0;
-  std::size_t entries_ = 0;  // a power of two
-  std::uint64_t hash_ = 0;
-  std::vector<FlowId> flows_;        // by lane: now
-  std::vector<std::uint8_t> known_;  // by entry
-  std::vector<FlowId> entry_flows_;  // entry x lane
-  std::vector<double> entry_rates_;  // entry x lane
+  unsigned shift_ = 0;                      // of a hash, to the number of an entry
+  std::vector<std::uint64_t> words_;        // what flows now, four lanes a word; kNoFlow beyond the last lane
+  std::vector<std::uint8_t> known_;         // by entry
+  std::vector<std::uint64_t> entry_words_;  // entry x word
+  std::vector<double> entry_rates_;         // entry x lane
+  std::vector<FlowId> flows_;               // scratch
 };
 
 }  // namespace ebb::sim
