@@ -9,18 +9,13 @@
 //   compute               op.duration
 //   host_work             calls * (calls.chunk | calls.tensor_scan | calls.launch); host Adam: bytes / (host.cpu_adam /
 //                         ranks_per_host)
-//   collective            a ring of n members over k NVLink domains: (steps - hops) * nvlink_latency + hops *
-//                         network_latency + S * (n - 1) / n * passes / bus, with steps = passes * (n - 1), hops =
-//                         passes * (k - 1), passes = 2 for all-reduce and 1 otherwise; bus = nvlink in one domain,
-//                         network where each member has a domain of its own, and min(nvlink, network * n / k) between:
-//                         every GPU has its own network link and NCCL spreads its channels over them. One member: 0.
-//                         Source: ncclTopoGetAlgoTime and tuning.cc of NCCL 2.28 (ring), nccl-tests' bus-bandwidth
-//                         factors. Left out: NCCL's base latency, protocols and trees.
+//   collective            NCCL's latency, then the transfer (collective_cost.hpp); collective() tells them apart
 #pragma once
 
 #include "models/cluster.hpp"
 #include "models/errors.hpp"
 #include "models/plan.hpp"
+#include "sim/collective_cost.hpp"
 #include "sim/simulate.hpp"
 
 namespace ebb::sim {
@@ -43,10 +38,13 @@ class OpCost {
   /// too_long().
   Ticks operator()(const Op& op) const;
 
+  /// Of a collective: its latency and, apart from it, the transfer, which may be slowed down by what else is on the
+  /// way.
+  CollectiveTime collective(const Op& op) const { return collective_(op); }
+
  private:
   double kernel(const Op& op) const;
   double host_work(const Op& op) const;
-  double collective(const Op& op) const;
 
   double copy_latency_ = 0;  // ticks
   double synchronize_ = 0;
@@ -57,10 +55,7 @@ class OpCost {
   double adam_foreach_ = 0;
   double hbm_ = 0;
   double cpu_adam_ = 0;
-  double nvlink_ = 0;
-  double network_ = 0;
-  double nvlink_latency_ = 0;  // ticks
-  double network_latency_ = 0;
+  CollectiveCost collective_;
 };
 
 }  // namespace ebb::sim
