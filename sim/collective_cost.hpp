@@ -12,8 +12,8 @@
 //
 //     ring  L = base + (steps - hops) local + hops remote,       B = limit n / steps, limit = bus; LL: at most bus / 2
 //                                                                and the LL limit; LL128: 0.92 bus and its limit
-//     tree  L = base + 2 ((n / k - 1) local + log2(k) remote),   B = limit / 2 c(S), limit = 0.92 bus; LL: / 3.8,
-//           all-reduce only                                      LL128: * 7/9 in one node, 120/128 over several
+//     tree  L = base + 2 ((n / k - 1) local + log2(k) remote),   B = limit / 2 c(S), limit = 0.92 bus and a channel's;
+//           all-reduce only                                      LL: / 3.8, LL128: * 7/9 in one node, else 120/128
 //     PAT   L = base + log2(k) remote / 3.5 + 2.8 n,             B = 0.75 bus; all-gather, reduce-scatter, n = k
 //
 // Tables and limits: nccl_tables.hpp. LL128 needs NVLink. Balanced trees are assumed (NCCL's factor 0.85 for others

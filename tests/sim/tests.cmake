@@ -1,6 +1,7 @@
 ebb_test(sim_tests LIBS ebb_sim nlohmann_json::nlohmann_json SOURCES
   sim/allocation_test.cpp
   sim/collective_cost_test.cpp
+  sim/collective_measured_test.cpp
   sim/hostile_test.cpp
   sim/max_min_test.cpp
   sim/measured_test.cpp
