@@ -109,10 +109,10 @@ struct Calls {
 };
 
 struct Interconnect {
-  Sourced<BytesPerSecond> nvlink;   // collective bus bandwidth per GPU inside a host (or NVLink domain)
-  Sourced<Seconds> nvlink_latency;  // per collective step
-  Sourced<BytesPerSecond> network;  // per GPU, one direction, between hosts
-  Sourced<Seconds> network_latency;
+  Sourced<BytesPerSecond> nvlink;    // collective bus bandwidth per GPU inside a host (or NVLink domain)
+  Sourced<Seconds> nvlink_latency;   // of one step of an NCCL ring with the Simple protocol
+  Sourced<BytesPerSecond> network;   // per GPU, one direction, between hosts
+  Sourced<Seconds> network_latency;  // the same between hosts
   /// The least that a collective takes, whatever NCCL's tables say.
   Sourced<Seconds> collective_floor{{0.0}, "default: NCCL's own tables"};
   /// How much a collective inside an NVLink domain slows down while its GPUs' host links are fully used: its rate is

@@ -24,7 +24,7 @@ void Fabric::build(const Cluster& cluster, std::span<const std::uint32_t> class_
                    std::span<const GroupShape> groups) {
   EBB_ASSERT(!class_of_place.empty() && classes > 0);
   classes_ = classes;
-  read_figures(cluster, !groups.empty());
+  read_figures(cluster, groups);
   occupy(cluster, class_of_place);
   rows_.clear();
   loads_.clear();
@@ -36,12 +36,12 @@ void Fabric::build(const Cluster& cluster, std::span<const std::uint32_t> class_
   in_system_.clear();
   alone_.clear();
   for (std::size_t cls = 0; cls < classes; ++cls) add_class(cls, cluster.host_link);
-  add_groups(cluster, groups);
+  add_groups(groups);
   EBB_ASSERT(alone_.size() < kNoFlow);
   find_components(groups);
 }
 
-void Fabric::read_figures(const Cluster& cluster, bool groups) {
+void Fabric::read_figures(const Cluster& cluster, std::span<const GroupShape> groups) {
   const HostLink& link = cluster.host_link;
   size_bounds_.clear();
   size_loads_.clear();
@@ -63,9 +63,8 @@ void Fabric::read_figures(const Cluster& cluster, bool groups) {
   kernel_rates_[static_cast<std::size_t>(Rate::hbm)] = hbm_;
   interference_ = cluster.interconnect.copy_interference.value;
   const double copies = std::min(per_tick(link.h2d.value) + per_tick(link.d2h.value), per_tick(link.both.value));
-  const BytesPerSecond wire{
-      std::max(cluster.interconnect.nvlink.value.value, cluster.interconnect.network.value.value)};
-  busiest_ = copies + (groups ? kHbmPerWireByte * per_tick(wire) : 0.0);
+  busiest_ = copies;
+  for (const GroupShape& group : groups) busiest_ = std::max(busiest_, copies + kHbmPerWireByte * group.wire);
 }
 
 /// How many places of each class there are, in all and behind each switch and socket.
@@ -146,7 +145,6 @@ void Fabric::add_class(std::size_t cls, const HostLink& link) {
     EBB_ASSERT(limit > 0);
     own_.push_back(system_.add_link(limit));
   }
-  own_.push_back(kNone);  // the network port: when a group needs it
   const std::uint32_t* own = &own_[cls * kOwnLinks];
   for (std::size_t d = 0; d < kDirections; ++d) {
     for (std::size_t variant = 0; variant < copy_flows_; ++variant) {
@@ -170,32 +168,22 @@ void Fabric::add_class(std::size_t cls, const HostLink& link) {
   }
 }
 
-void Fabric::add_groups(const Cluster& cluster, std::span<const GroupShape> groups) {
+void Fabric::add_groups(std::span<const GroupShape> groups) {
   groups_.assign(groups.begin(), groups.end());
-  const double network = per_tick(cluster.interconnect.network.value);
   for (const GroupShape& group : groups) {
     EBB_ASSERT(!group.classes.empty());
-    if (!group.network) {
-      in_system_.push_back(kNone);
-      alone_.push_back(per_tick(cluster.interconnect.nvlink.value));
-      continue;
-    }
+    alone_.push_back(group.wire);
+    in_system_.push_back(kNone);
+    if (group.host_link == 0) continue;
+    alone_.back() = group.host_link;
     uses_.clear();
     for (const std::uint32_t cls : group.classes) {
-      std::uint32_t* own = &own_[cls * kOwnLinks];
-      if (own[kOwnPort] == kNone) own[kOwnPort] = system_.add_link(network);
-      uses_.push_back({own[kOwnPort], 1.0});
+      const std::uint32_t* own = &own_[cls * kOwnLinks];
       uses_.push_back({own[kOwnH2d], 1.0});
       uses_.push_back({own[kOwnD2h], 1.0});
       uses_.push_back({own[kOwnBoth], 2.0});
     }
-    in_system_.push_back(system_.add_flow(uses_, 1.0, network));
-    alone_.push_back(network);
-    for (const std::uint32_t cls : group.classes) {
-      const double* limits[] = {&alone_[copy_flow(cls, Direction::h2d, Memory::pinned, {0})],
-                                &alone_[copy_flow(cls, Direction::d2h, Memory::pinned, {0})]};
-      for (const double* limit : limits) alone_.back() = std::min(alone_.back(), *limit);
-    }
+    in_system_.back() = system_.add_flow(uses_, 1.0, group.host_link);
   }
 }
 
@@ -281,7 +269,7 @@ void Fabric::slow_collectives(std::size_t component, std::span<const FlowId> flo
   for (std::size_t i = 0; i < lanes.size(); ++i) {
     if (lanes[i] < 3 * classes_ || flows[i] == kNoFlow) continue;
     const GroupShape& group = groups_[lanes[i] - 3 * classes_];
-    if (group.network) continue;
+    if (group.host_link > 0) continue;
     double busiest = 0;
     for (std::size_t j = 0; j < lanes.size(); ++j) {
       if (flows[j] == kNoFlow || lanes[j] >= 3 * classes_ || lanes[j] % 3 >= kDirections) continue;

@@ -8,16 +8,17 @@
 //   a copy              its direction of the GPU's host link; both directions together; then, for all GPUs behind them,
 //                       the switch's uplink, the socket's root complex, memory of the sockets that hold its pinned
 //                       bytes, the link between sockets, the host as a whole
-//   a network
-//   collective          the GPU's network port, and both directions of the GPU's host link (the port sits behind the
-//                       same PCIe switch, so that it crosses no uplink: NVIDIA/nccl issue 1023)
-//   an NVLink
-//   collective          nothing, but it slows down by copy_interference while host links are busy (NVIDIA/nccl issues
+//   a collective over
+//   PCIe or network     both directions of the GPU's host link (peer and network card sit behind the same PCIe switch,
+//                       so that it crosses no uplink: NVIDIA/nccl issue 1023)
+//   a collective over
+//   NVLink alone        nothing, but it slows down by copy_interference while host links are busy (NVIDIA/nccl issues
 //                       1414 and 2218: lower-level resources)
 //   a kernel            HBM, of which copies and collectives of its GPU take their part first: they are bound by far
 //                       slower links, so that max-min sharing of HBM would not hold them back either
-// Copies, weighted, and network collectives share max-min fair (max_min.hpp). Device-to-host weighs d2h_weight: reads
-// of host memory wait for an answer, writes do not (nvbandwidth issues 11 and 53: 24 against 12 to 13 GB/s on PCIe 4).
+// Copies, weighted, and collectives on host links share max-min fair (max_min.hpp). Device-to-host weighs d2h_weight:
+// reads of host memory wait for an answer, writes do not (nvbandwidth issues 11 and 53: 24 against 12 to 13 GB/s on
+// PCIe 4).
 //
 // Rates depend on nothing but which flows are there, so that the engine remembers them (rate_memory.hpp).
 // Not here: time, queues and latencies (flow_engine.hpp).
@@ -39,7 +40,8 @@ inline constexpr std::size_t kDirections = 2;
 /// Classes whose ranks meet in a collective.
 struct GroupShape {
   std::vector<std::uint32_t> classes;  // ascending
-  bool network = false;                // it leaves the NVLink domain
+  double wire = 0;                     // bytes per tick that each member sends and receives, at most
+  double host_link = 0;                // of these, each way over the GPU's host link; 0: it leaves that alone
 
   bool operator==(const GroupShape&) const = default;
 };
@@ -80,7 +82,7 @@ class Fabric {
 
  private:
   static constexpr std::uint32_t kNone = 0xffffffffU;
-  enum Own : std::uint8_t { kOwnH2d, kOwnD2h, kOwnBoth, kOwnPort, kOwnLinks };
+  enum Own : std::uint8_t { kOwnH2d, kOwnD2h, kOwnBoth, kOwnLinks };
 
   struct Row {
     double capacity = 0;
@@ -89,13 +91,13 @@ class Fabric {
   enum class Rate : std::uint8_t { adam, adam_foreach, hbm };
 
   static Rate rate_of(Work work);
-  void read_figures(const Cluster& cluster, bool groups);
+  void read_figures(const Cluster& cluster, std::span<const GroupShape> groups);
   void occupy(const Cluster& cluster, std::span<const std::uint32_t> class_of_place);
   void add_rows(const Cluster& cluster);
   template <class Load>
   void add_row(double capacity, Load load);
   void add_class(std::size_t cls, const HostLink& link);
-  void add_groups(const Cluster& cluster, std::span<const GroupShape> groups);
+  void add_groups(std::span<const GroupShape> groups);
   void find_components(std::span<const GroupShape> groups);
   void slow_collectives(std::size_t component, std::span<const FlowId> flows, std::span<double> rates) const;
   void share_hbm(std::size_t component, std::span<const FlowId> flows, std::span<double> rates) const;
@@ -114,7 +116,7 @@ class Fabric {
   std::vector<double> counts_;      // places of each class
   std::vector<double> in_switch_;   // switch x class
   std::vector<double> in_socket_;   // socket x class
-  std::vector<std::uint32_t> own_;  // class x {h2d, d2h, both, port}: links
+  std::vector<std::uint32_t> own_;  // class x Own: links
   std::vector<GroupShape> groups_;
   FlowSystem system_;
   std::vector<std::uint32_t> in_system_;  // by flow; kNone: it does not share max-min

@@ -43,10 +43,7 @@ OpCost::OpCost(const Cluster& cluster, const Sharing& sharing)
       adam_foreach_(per_byte(cluster.gpu.adam_foreach.value)),
       hbm_(per_byte(cluster.gpu.hbm.value)),
       cpu_adam_(per_byte(cluster.host.cpu_adam.value) * static_cast<double>(sharing.ranks_per_host)),
-      nvlink_(per_byte(cluster.interconnect.nvlink.value)),
-      network_(per_byte(cluster.interconnect.network.value)),
-      nvlink_latency_(in_ticks(cluster.interconnect.nvlink_latency.value)),
-      network_latency_(in_ticks(cluster.interconnect.network_latency.value)) {
+      collective_(cluster) {
   EBB_ASSERT(sharing.ranks_per_host >= 1);
 }
 
@@ -60,10 +57,8 @@ Ticks OpCost::operator()(const Op& op) const {
       return rounded_ticks(copy_latency_ * op.calls);
     case OpKind::kernel:
       return rounded_ticks(kernel(op));
-    case OpKind::collective: {
-      const CollectiveTime time = collective_time(op);
-      return rounded_ticks(time.latency + time.transfer);
-    }
+    case OpKind::collective:
+      return rounded_ticks(collective_(op).ticks());
     case OpKind::compute:
       EBB_ASSERT(op.duration >= Ticks{0});
       if (op.duration > kLongestOp) throw too_long();
@@ -114,21 +109,6 @@ double OpCost::host_work(const Op& op) const {
     default:
       EBB_ASSERT(!"host work");
   }
-}
-
-CollectiveTime OpCost::collective_time(const Op& op) const {
-  if (op.members <= 1) return {};
-  EBB_ASSERT(op.domains >= 1 && op.domains <= op.members);
-  const double n = op.members;
-  const double k = op.domains;
-  const double passes = op.work == Work::all_reduce ? 2.0 : 1.0;
-  const double steps = passes * (n - 1);
-  const double hops = passes * (k - 1);
-  double ticks_per_byte = network_ * k / n;
-  if (op.domains == 1) ticks_per_byte = nvlink_;
-  if (op.domains > 1 && op.domains < op.members) ticks_per_byte = std::max(nvlink_, ticks_per_byte);
-  return {(steps - hops) * nvlink_latency_ + hops * network_latency_,
-          moving(op.bytes, ticks_per_byte) * passes * (n - 1) / n};
 }
 
 }  // namespace ebb::sim

@@ -10,13 +10,7 @@
 //   compute               op.duration
 //   host_work             calls * (calls.chunk | calls.tensor_scan | calls.launch); host Adam: bytes / (host.cpu_adam /
 //                         ranks_per_host)
-//   collective            a ring of n members over k NVLink domains: (steps - hops) * nvlink_latency + hops *
-//                         network_latency + S * (n - 1) / n * passes / bus, with steps = passes * (n - 1), hops =
-//                         passes * (k - 1), passes = 2 for all-reduce and 1 otherwise; bus = nvlink in one domain,
-//                         network where each member has a domain of its own, and min(nvlink, network * n / k) between:
-//                         every GPU has its own network link and NCCL spreads its channels over them. One member: 0.
-//                         Source: ncclTopoGetAlgoTime and tuning.cc of NCCL 2.28 (ring), nccl-tests' bus-bandwidth
-//                         factors. Left out: NCCL's base latency, protocols and trees.
+//   collective            NCCL's latency, then the transfer (collective_cost.hpp); collective() tells them apart
 //
 // To issue: one calls.launch a kernel launch, calls.copy a copy, calls.collective a collective, and calls.event for
 // each op of another stream that it waits for (an event recorded there and waited for here). Stand-ins for forward and
@@ -27,6 +21,7 @@
 #include "models/cluster.hpp"
 #include "models/errors.hpp"
 #include "models/plan.hpp"
+#include "sim/collective_cost.hpp"
 #include "sim/simulate.hpp"
 
 namespace ebb::sim {
@@ -46,12 +41,6 @@ struct Issue {
   Ticks all{0};
 };
 
-/// A collective alone: its latency, then its bytes (in ticks, not rounded).
-struct CollectiveTime {
-  double latency = 0;
-  double transfer = 0;
-};
-
 /// A cluster's figures in ticks, so that an op costs a few multiplications. A figure that no op of a plan uses may be
 /// 0.
 class OpCost {
@@ -64,8 +53,9 @@ class OpCost {
   /// too_long().
   Ticks operator()(const Op& op) const;
 
-  /// Precondition: op.kind is collective.
-  CollectiveTime collective_time(const Op& op) const;
+  /// Of a collective: its latency and, apart from it, the transfer, which may be slowed down by what else is on the
+  /// way.
+  CollectiveTime collective(const Op& op) const { return collective_(op); }
 
   /// `events`: how many ops of other device streams it waits for.
   Issue issue(const Op& op, std::uint32_t events) const;
@@ -97,10 +87,7 @@ class OpCost {
   double adam_foreach_ = 0;
   double hbm_ = 0;
   double cpu_adam_ = 0;
-  double nvlink_ = 0;
-  double network_ = 0;
-  double nvlink_latency_ = 0;  // ticks
-  double network_latency_ = 0;
+  CollectiveCost collective_;
 };
 
 }  // namespace ebb::sim

@@ -7,15 +7,15 @@
 namespace ebb::sim {
 namespace {
 
-/// Classes of the places of this host that are in the group of `rank` for `op`, ascending.
-void classes_in_group(const HostRuns& host, std::uint32_t rank, const Op& op, std::vector<std::uint32_t>& classes) {
+/// Classes of the places of this host that are in the rank's group of that form, ascending.
+void classes_in_group(const HostRuns& host, std::uint32_t rank, GroupForm form, std::vector<std::uint32_t>& classes) {
   const auto place = std::find(host.class_of_place.begin(), host.class_of_place.end(), rank);
   EBB_ASSERT(place != host.class_of_place.end());
   const std::int64_t global = host.first_rank + (place - host.class_of_place.begin());
-  const std::int64_t first = global - global / op.stride % op.members * op.stride;
+  const std::int64_t first = global - global / form.stride % form.members * form.stride;
   classes.clear();
-  for (std::int64_t i = 0; i < op.members; ++i) {
-    const std::int64_t p = first + i * op.stride - host.first_rank;
+  for (std::int64_t i = 0; i < form.members; ++i) {
+    const std::int64_t p = first + i * form.stride - host.first_rank;
     if (p < 0) continue;
     if (p >= static_cast<std::int64_t>(host.class_of_place.size())) break;
     classes.push_back(host.class_of_place[static_cast<std::size_t>(p)]);
@@ -62,27 +62,31 @@ void Simulator::find_groups(const HostRuns* host, const Plan& plan, std::uint32_
   mine.clear();
   for (const Op& op : plan.ops) {
     if (op.kind != OpKind::collective || op.members <= 1) continue;
-    const auto known = [&](const Member& m) { return m.stride == op.stride && m.members == op.members; };
-    if (std::none_of(mine.begin(), mine.end(), known))
-      mine.push_back({op.stride, op.members, group_of(host, rank, op)});
+    const auto same = [&](const Member& m) { return m.stride == op.stride && m.members == op.members; };
+    auto member = std::find_if(mine.begin(), mine.end(), same);
+    if (member == mine.end()) member = mine.insert(mine.end(), {.stride = op.stride, .members = op.members});
+    const CollectiveTime time = cost_.collective(op);
+    member->wire = std::max(member->wire, time.wire_bytes_per_tick);
+    member->host_link = std::max(member->host_link, time.host_link_bytes_per_tick);
   }
+  for (Member& member : mine) member.group = group_of(host, rank, member);
 }
 
 /// The group in which the rank meets others for `op`. Groups of one form with the same classes fold into one.
-std::uint32_t Simulator::group_of(const HostRuns* host, std::uint32_t rank, const Op& op) {
-  EBB_ASSERT(op.stride >= 1);
-  shape_.network = op.domains > 1;
+std::uint32_t Simulator::group_of(const HostRuns* host, std::uint32_t rank, const Member& member) {
+  shape_.wire = member.wire;
+  shape_.host_link = member.host_link;
   shape_.classes.assign(1, rank);
-  if (host != nullptr) classes_in_group(*host, rank, op, shape_.classes);
+  if (host != nullptr) classes_in_group(*host, rank, {member.stride, member.members}, shape_.classes);
   std::uint32_t index = 0;
-  while (index < shapes_.size() &&
-         !(groups_[index].stride == op.stride && groups_[index].members == op.members && shapes_[index] == shape_))
+  while (index < shapes_.size() && !(groups_[index].stride == member.stride &&
+                                     groups_[index].members == member.members && shapes_[index] == shape_))
     ++index;
   if (index < shapes_.size()) return index;
   shapes_.push_back(shape_);
   groups_.resize(std::max(groups_.size(), shapes_.size()));
-  groups_[index].stride = op.stride;
-  groups_[index].members = op.members;
+  groups_[index].stride = member.stride;
+  groups_[index].members = member.members;
   groups_[index].waiting.clear();
   return index;
 }
@@ -145,12 +149,12 @@ void Simulator::arrive(std::uint32_t rank, const RankRun::Ready& ready) {
   group.waiting.push_back({rank, ready.op});
   if (group.waiting.size() < shapes_[member->group].classes.size()) return;
 
-  const CollectiveTime time = cost_.collective_time(op);
+  const CollectiveTime time = cost_.collective(op);
   const FlowId flow = fabric_.group_flow(member->group);
   engine_.enqueue(fabric_.group_lane(member->group), {.ready = group.ready,
-                                                      .latency = rounded_ticks(time.latency),
+                                                      .latency = rounded_ticks(time.latency_ticks),
                                                       .least_end = group.least_end,
-                                                      .bytes = time.transfer * fabric_.alone(flow),
+                                                      .bytes = time.transfer_ticks * fabric_.alone(flow),
                                                       .flow = flow,
                                                       .rank = rank,
                                                       .op = ready.op});

@@ -28,6 +28,7 @@
 #include "sim/op_cost.hpp"
 #include "sim/rank_run.hpp"
 #include "sim/simulate.hpp"
+#include "sim/symmetry.hpp"
 
 namespace ebb::sim {
 
@@ -64,15 +65,18 @@ class Simulator {
     Ticks least_end{0};  // their last calls
     std::vector<Arrival> waiting;
   };
+  /// A rank's part in a group.
   struct Member {
     std::uint32_t stride = 1;
     std::uint32_t members = 1;
     std::uint32_t group = 0;
+    double wire = 0;  // the most of its collectives: see GroupShape
+    double host_link = 0;
   };
 
   void start(const Cluster& cluster, std::int64_t ranks);
   void find_groups(const HostRuns* host, const Plan& plan, std::uint32_t rank);
-  std::uint32_t group_of(const HostRuns* host, std::uint32_t rank, const Op& op);
+  std::uint32_t group_of(const HostRuns* host, std::uint32_t rank, const Member& member);
   void run_all();
   void run_awake();
   void start_op(std::uint32_t rank, const RankRun::Ready& ready);

@@ -34,7 +34,7 @@ struct Flow {
   double piece = 0;  // bytes of one of its copies
   double weight = 1;
   double cap = kNever;
-  bool network = false;              // a collective over the network ...
+  bool on_link = false;              // a collective over the GPUs' host links ...
   std::vector<std::size_t> members;  // ... of these places (and the first has the op)
   double rate = 0;
 };
@@ -216,10 +216,10 @@ class Naive {
       ops.push_back(waits_at(q, o));
       if (ops.back() == state_[q].size()) return false;
     }
-    const sim::CollectiveTime time = cost_.collective_time(o);
-    const double bytes = time.transfer / static_cast<double>(kTicksPerSecond) * alone(o);
+    const sim::CollectiveTime time = cost_.collective(o);
+    const double bytes = time.transfer_ticks / static_cast<double>(kTicksPerSecond) * fastest(p, o).rate;
     for (std::size_t k = 0; k < places.size(); ++k) {
-      begin(places[k], ops[k], time.latency / static_cast<double>(kTicksPerSecond), k == 0 ? bytes : 0.0);
+      begin(places[k], ops[k], time.latency_ticks / static_cast<double>(kTicksPerSecond), k == 0 ? bytes : 0.0);
       if (k > 0) state_[places[k]][ops[k]].flows_from = kNever;  // ends with the first
     }
     double last = 0;
@@ -229,9 +229,20 @@ class Naive {
     return true;
   }
 
-  double alone(const Op& o) const {
-    if (o.domains == 1) return c_.interconnect.nvlink.value.value;
-    return std::min({c_.interconnect.network.value.value, c_.host_link.h2d.value.value, c_.host_link.d2h.value.value});
+  /// The fastest wire of the place's collectives in the group of `o`, in bytes a second.
+  struct Wire {
+    double rate = 0;
+    bool on_link = false;
+  };
+  Wire fastest(std::size_t p, const Op& like) const {
+    double wire = 0;
+    double link = 0;
+    for (const Op& o : plans_[p]->ops) {
+      if (o.kind != OpKind::collective || o.stride != like.stride || o.members != like.members) continue;
+      wire = std::max(wire, cost_.collective(o).wire_bytes_per_tick * static_cast<double>(kTicksPerSecond));
+      link = std::max(link, cost_.collective(o).host_link_bytes_per_tick * static_cast<double>(kTicksPerSecond));
+    }
+    return link > 0 ? Wire{link, true} : Wire{wire, false};
   }
 
   std::vector<Flow> flowing() const {
@@ -248,8 +259,8 @@ class Naive {
           flow.cap = (o.kind == OpKind::copy_h2d ? c_.host_link.pageable_h2d : c_.host_link.pageable_d2h).value.value;
         if (o.kind == OpKind::collective) {
           flow.members = members_of(p, o);
-          flow.network = o.domains > 1;
-          flow.cap = flow.network ? c_.interconnect.network.value.value : c_.interconnect.nvlink.value.value;
+          flow.on_link = fastest(p, o).on_link;
+          flow.cap = fastest(p, o).rate;
         }
         flows.push_back(std::move(flow));
       }
@@ -278,15 +289,15 @@ class Naive {
     const auto gpus = std::max(static_cast<std::size_t>(c_.gpus_per_host), places);
     const auto in_switch = static_cast<std::size_t>(c_.topology.gpus_per_switch);
     const double remote = sockets > 1 ? c_.topology.remote_memory.value : 0;
-    std::vector<double> in(places), out(places), both(places), port(places);
+    std::vector<double> in(places), out(places), both(places);
     std::vector<double> up_in(places), up_out(places), root_in(sockets), root_out(sockets), memory(sockets),
         cross_in(sockets), cross_out(sockets);
     double host_in = 0;
     double host_out = 0;
     for (const Flow& flow : flows) {
       for (const std::size_t q : flow.members) {
-        if (!flow.network) continue;
-        in[q] += flow.rate, out[q] += flow.rate, both[q] += 2 * flow.rate, port[q] += flow.rate;
+        if (!flow.on_link) continue;
+        in[q] += flow.rate, out[q] += flow.rate, both[q] += 2 * flow.rate;
       }
       if (flow.kind != OpKind::copy_h2d && flow.kind != OpKind::copy_d2h) continue;
       const bool to_device = flow.kind == OpKind::copy_h2d;
@@ -316,12 +327,12 @@ class Naive {
     const HostLink& link = c_.host_link;
     const Topology& t = c_.topology;
     return all(in, link.h2d.value.value) && all(out, link.d2h.value.value) && all(both, link.both.value.value) &&
-           all(port, c_.interconnect.network.value.value) && all(up_in, t.switch_one_way.value.value) &&
-           all(up_out, t.switch_one_way.value.value) && sums(up_in, up_out, t.switch_both.value.value) &&
-           all(root_in, t.socket_one_way.value.value) && all(root_out, t.socket_one_way.value.value) &&
-           sums(root_in, root_out, t.socket_both.value.value) && all(memory, t.socket_memory.value.value) &&
-           all(cross_in, t.inter_socket.value.value) && all(cross_out, t.inter_socket.value.value) &&
-           host_in <= link.host_one_way.value.value * slack && host_out <= link.host_one_way.value.value * slack &&
+           all(up_in, t.switch_one_way.value.value) && all(up_out, t.switch_one_way.value.value) &&
+           sums(up_in, up_out, t.switch_both.value.value) && all(root_in, t.socket_one_way.value.value) &&
+           all(root_out, t.socket_one_way.value.value) && sums(root_in, root_out, t.socket_both.value.value) &&
+           all(memory, t.socket_memory.value.value) && all(cross_in, t.inter_socket.value.value) &&
+           all(cross_out, t.inter_socket.value.value) && host_in <= link.host_one_way.value.value * slack &&
+           host_out <= link.host_one_way.value.value * slack &&
            host_in + host_out <= link.host_both.value.value * slack;
   }
 
@@ -330,7 +341,7 @@ class Naive {
   void share(std::vector<Flow>& flows) const {
     std::vector<Flow*> open;
     for (Flow& flow : flows)
-      if (flow.kind == OpKind::copy_h2d || flow.kind == OpKind::copy_d2h || flow.network) open.push_back(&flow);
+      if (flow.kind == OpKind::copy_h2d || flow.kind == OpKind::copy_d2h || flow.on_link) open.push_back(&flow);
     const auto highest = [](auto holds) {
       double low = 0;
       double high = 1e15;
@@ -354,7 +365,7 @@ class Naive {
       open = still;
     }
     for (Flow& flow : flows)
-      if (flow.kind == OpKind::collective && !flow.network) flow.rate = flow.cap * (1 - slowed(flow, flows));
+      if (flow.kind == OpKind::collective && !flow.on_link) flow.rate = flow.cap * (1 - slowed(flow, flows));
     for (Flow& flow : flows)
       if (flow.kind == OpKind::kernel) flow.rate = hbm_left(flow, flows);
   }

@@ -3,6 +3,8 @@ ebb_test(sim_tests LIBS ebb_sim nlohmann_json::nlohmann_json SOURCES
   sim/arena_test.cpp
   sim/caching_allocator_test.cpp
   sim/caching_allocator_trace_test.cpp
+  sim/collective_cost_test.cpp
+  sim/collective_measured_test.cpp
   sim/driver_addresses_test.cpp
   sim/host_test.cpp
   sim/hostile_test.cpp
