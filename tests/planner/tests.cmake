@@ -11,7 +11,9 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/lower_test.cpp
   planner/parameters_test.cpp
   planner/recommend_test.cpp
+  planner/verify_memory_test.cpp
   planner/verify_test.cpp
+  planner/verify_together_test.cpp
   planner/windowed_loop_test.cpp
   planner/search_test.cpp
 )
