@@ -4,6 +4,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/chunking_test.cpp
   planner/compute_model_test.cpp
   planner/constraints_test.cpp
+  planner/first_step_test.cpp
   planner/flags_test.cpp
   planner/footprint_test.cpp
   planner/host_bytes_test.cpp
