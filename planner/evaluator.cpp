@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/errors.hpp"
+#include "planner/first_step.hpp"
 #include "planner/rank_estimate.hpp"
 
 namespace ebb {
@@ -158,6 +159,13 @@ Seconds optimizer_of(const StepSummary& summary) {
   return to_seconds(sum);
 }
 
+void merge_first_steps(const RankModel& rank, Seconds optimizer, Seconds step, Answer& answer) {
+  const FirstSteps steps = first_steps(rank, answer.candidate, optimizer, step);
+  answer.first_step = std::max(answer.first_step, steps.first);
+  answer.second_step = std::max(answer.second_step, steps.second);
+  answer.first_steps_pinned = std::max(answer.first_steps_pinned, steps.pinned_in_first + steps.pinned_in_second);
+}
+
 }  // namespace
 
 Answer Evaluator::answer_on(const Candidate& candidate, std::span<const std::size_t> ranks) {
@@ -172,6 +180,7 @@ Answer Evaluator::answer_on(const Candidate& candidate, std::span<const std::siz
     const DeviceUse use = device_use(plan_, summary_);
     const Seconds step = to_seconds(summary_.total);
     merge_phases(summary_, candidate.policy, use, step > answer.step, answer);
+    merge_first_steps(ranks_.ranks()[rank], optimizer_of(summary_), step, answer);
     answer.step = std::max(answer.step, step);
     answer.optimizer = std::max(answer.optimizer, optimizer_of(summary_));
     if (summary_.peak_allocated > answer.device_peak) {
@@ -203,6 +212,7 @@ HostBytes Evaluator::host(const Candidate& candidate) {
     const HostBytes bytes = host_bytes(rank, candidate);
     most.pinned = std::max(most.pinned, bytes.pinned);
     most.pageable = std::max(most.pageable, bytes.pageable);
+    most.calls = std::max(most.calls, bytes.calls);
   }
   return host_[key] = most;
 }
