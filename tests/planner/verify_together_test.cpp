@@ -2,10 +2,12 @@
 #include "planner/verify_together.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <random>
 #include <vector>
 
 #include "models/job_yaml.hpp"
+#include "planner/verify.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/lowering_cases.hpp"
 #include "tests/planner/plan_by_hand.hpp"
@@ -106,6 +108,23 @@ TEST_CASE("all ranks of a job issue the same collectives, under every policy") {
     }
   }
   CHECK(together == 54);
+}
+
+// Up to 288 ranks, nine stages, interleaved ones, experts on some of them.
+TEST_CASE("every rank of every job of the library is safe, alone and with the others") {
+  std::size_t verified = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(EBB_SOURCE_DIR "/models/jobs")) {
+    const Job job = load_job(entry.path().string());
+    if (job.parallel.gpus > 512) continue;  // seconds
+    for (const Candidate& candidate : every_policy()) {
+      INFO(job.name << ": " << test::text_of(candidate));
+      const std::vector<Plan> plans = plans_of(job, candidate);
+      CHECK(verify_together(plans).empty());
+      for (const Plan& plan : plans) CHECK(verify(plan).empty());
+      verified += plans.size();
+    }
+  }
+  CHECK(verified > 4000);
 }
 
 TEST_CASE("a collective that one rank leaves out, swaps, resizes or spreads otherwise is found") {
