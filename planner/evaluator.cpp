@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/errors.hpp"
+#include "planner/first_step.hpp"
 #include "planner/rank_estimate.hpp"
 
 namespace ebb {
@@ -205,12 +206,20 @@ Seconds optimizer_of(const StepSummary& summary) {
   return to_seconds(sum);
 }
 
+void merge_first_steps(const RankModel& rank, Seconds optimizer, Seconds step, Answer& answer) {
+  const FirstSteps steps = first_steps(rank, answer.candidate, optimizer, step);
+  answer.first_step = std::max(answer.first_step, steps.first);
+  answer.second_step = std::max(answer.second_step, steps.second);
+  answer.first_steps_pinned = std::max(answer.first_steps_pinned, steps.pinned_in_first + steps.pinned_in_second);
+}
+
 /// The maximum of what the answer has and this rank needs.
-void add_rank(const Plan& plan, const StepSummary& summary, Answer& answer) {
+void add_rank(const RankModel& rank, const Plan& plan, const StepSummary& summary, Answer& answer) {
   const Policy policy = answer.candidate.policy;
   const DeviceUse use = device_use(plan, summary);
   const Seconds step = to_seconds(summary.total);
   merge_phases(summary, policy, use, step > answer.step, answer);
+  merge_first_steps(rank, optimizer_of(summary), step, answer);
   answer.step = std::max(answer.step, step);
   answer.optimizer = std::max(answer.optimizer, optimizer_of(summary));
   if (summary.peak_allocated > answer.device_peak) {
@@ -232,7 +241,9 @@ Answer Evaluator::answer_on(const Candidate& candidate, std::span<const std::siz
   answer.objection = objection_to(*job_, candidate);
   for (const std::size_t host : hosts) {
     simulate(host, candidate);
-    for (std::size_t cls = 0; cls < summaries_.size(); ++cls) add_rank(plans_[cls], summaries_[cls], answer);
+    const std::vector<std::size_t>& models = hosts_.hosts()[host].models;
+    for (std::size_t cls = 0; cls < models.size(); ++cls)
+      add_rank(ranks_.ranks()[models[cls]], plans_[cls], summaries_[cls], answer);
   }
   const HostBytes host_bytes = host(candidate);
   answer.host_pinned_per_rank = host_bytes.pinned;
@@ -256,6 +267,7 @@ HostBytes Evaluator::host(const Candidate& candidate) {
     const HostBytes bytes = host_bytes(rank, candidate);
     most.pinned = std::max(most.pinned, bytes.pinned);
     most.pageable = std::max(most.pageable, bytes.pageable);
+    most.calls = std::max(most.calls, bytes.calls);
   }
   return host_[key] = most;
 }

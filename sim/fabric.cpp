@@ -1,7 +1,6 @@
 #include "sim/fabric.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "models/errors.hpp"
 
@@ -43,17 +42,14 @@ void Fabric::build(const Cluster& cluster, std::span<const std::uint32_t> class_
 
 void Fabric::read_figures(const Cluster& cluster, std::span<const GroupShape> groups) {
   const HostLink& link = cluster.host_link;
-  size_bounds_.clear();
+  sizes_.clear();
   size_loads_.clear();
-  const std::vector<SizedRate>& sizes = link.both_by_size.value;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    EBB_ASSERT(sizes[i].rate.value > 0);
-    size_loads_.push_back(link.both.value.value / sizes[i].rate.value);
-    if (i == 0) continue;
-    const double product = static_cast<double>(sizes[i - 1].bytes.value) * static_cast<double>(sizes[i].bytes.value);
-    size_bounds_.push_back({static_cast<std::int64_t>(std::sqrt(product))});
+  for (const SizedRate& size : link.both_by_size.value) {
+    EBB_ASSERT(size.rate.value > 0);
+    sizes_.push_back(size.bytes);
+    size_loads_.push_back(link.both.value.value / size.rate.value);
   }
-  if (sizes.empty()) size_loads_.push_back(1.0);
+  if (sizes_.empty()) size_loads_.push_back(1.0);
   copy_flows_ = size_loads_.size() + 1;
   flows_per_class_ = kDirections * copy_flows_ + 3;
 
@@ -221,11 +217,11 @@ void Fabric::find_components(std::span<const GroupShape> groups) {
     for (const std::uint32_t lane : component_lanes_[component]) lane_component_[lane] = component;
 }
 
-FlowId Fabric::copy_flow(std::size_t cls, Direction d, Memory host, Bytes piece) const {
-  std::size_t variant = copy_flows_ - 1;
+FlowId Fabric::copy_flow(std::size_t cls, Direction d, Memory host, Bytes bytes) const {
+  std::size_t variant = copy_flows_ - 1;  // pageable
   if (host == Memory::pinned) {
     variant = 0;
-    while (variant < size_bounds_.size() && piece > size_bounds_[variant]) ++variant;
+    while (variant + 1 < sizes_.size() && bytes > sizes_[variant]) ++variant;
   }
   return static_cast<FlowId>(cls * flows_per_class_ + static_cast<std::size_t>(d) * copy_flows_ + variant);
 }

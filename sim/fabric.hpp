@@ -67,8 +67,8 @@ class Fabric {
   std::span<const std::uint32_t> lanes_of(std::size_t component) const { return component_lanes_[component]; }
   std::uint32_t component_of(std::size_t lane) const { return lane_component_[lane]; }
 
-  /// A copy in pieces of `piece` bytes.
-  FlowId copy_flow(std::size_t cls, Direction d, Memory host, Bytes piece) const;
+  /// A copy of `bytes` in all.
+  FlowId copy_flow(std::size_t cls, Direction d, Memory host, Bytes bytes) const;
   FlowId kernel_flow(std::size_t cls, Work work) const;
   FlowId group_flow(std::size_t group) const { return static_cast<FlowId>(classes_ * flows_per_class_ + group); }
   /// What the flow does when it is alone, in bytes per tick.
@@ -109,8 +109,8 @@ class Fabric {
   double hbm_ = 0;  // bytes per tick
   double kernel_rates_[3] = {};
   double busiest_ = 0;              // what copies and a collective may take of HBM at most
-  std::vector<Bytes> size_bounds_;  // up to which the size class reaches; one less than there are
-  std::vector<double> size_loads_;  // what a byte of this size loads `both` with
+  std::vector<Bytes> sizes_;        // of copies: up to this one
+  std::vector<double> size_loads_;  // by size: what a byte loads `both` with
   std::vector<Row> rows_;           // shared limits
   std::vector<double> loads_;
   std::vector<double> counts_;      // places of each class

@@ -86,7 +86,9 @@ Cluster random_host(Random& random, std::int64_t places) {
   link.d2h_weight.value = random.real(0.5, 2);
   link.host_one_way.value = {random.real(20e9, 400e9)};
   link.host_both.value = {random.real(20e9, 600e9)};
-  if (random.chance(2)) link.both_by_size.value = {{64_MiB, {random.real(5e9, 120e9)}}, {2_GiB, {link.both.value}}};
+  if (random.chance(2))
+    link.both_by_size.value = {
+        {64_MiB, {random.real(5e9, 120e9)}}, {700_MiB, {random.real(5e9, 120e9)}}, {2_GiB, {link.both.value}}};
   link.pageable_h2d.value = {random.real(2e9, 20e9)};
   c.host.sockets = random.pick(1, 2);
   c.topology.gpus_per_switch = random.pick(1, 3);

@@ -31,7 +31,7 @@ struct Flow {
   std::size_t op = 0;
   OpKind kind = OpKind::copy_h2d;
   Memory host = Memory::pinned;
-  double piece = 0;  // bytes of one of its copies
+  double bytes = 0;
   double weight = 1;
   double cap = kNever;
   bool on_link = false;              // a collective over the GPUs' host links ...
@@ -253,7 +253,7 @@ class Naive {
         if (!state.taken || state.span.end >= 0 || state.flows_from > now_) continue;
         const Op& o = op(p, i);
         Flow flow{.place = p, .op = i, .kind = o.kind, .host = o.host, .members = {}};
-        flow.piece = static_cast<double>(o.bytes.value) / std::max(1U, o.calls);
+        flow.bytes = static_cast<double>(o.bytes.value);
         if (o.kind == OpKind::copy_d2h) flow.weight = c_.host_link.d2h_weight.value;
         if (is_copy(o) && o.host == Memory::pageable)
           flow.cap = (o.kind == OpKind::copy_h2d ? c_.host_link.pageable_h2d : c_.host_link.pageable_d2h).value.value;
@@ -272,13 +272,10 @@ class Naive {
   double size_load(const Flow& flow) const {
     const auto& sizes = c_.host_link.both_by_size.value;
     if (sizes.empty() || flow.host == Memory::pageable) return 1;
-    double best = kNever;
-    double load = 1;
-    for (const SizedRate& point : sizes) {
-      const double apart = std::abs(std::log(std::max(flow.piece, 1.0) / static_cast<double>(point.bytes.value)));
-      if (apart < best) best = apart, load = c_.host_link.both.value.value / point.rate.value;
-    }
-    return load;
+    double rate = sizes.back().rate.value;
+    for (std::size_t i = sizes.size(); i-- > 0;)
+      if (flow.bytes <= static_cast<double>(sizes[i].bytes.value)) rate = sizes[i].rate.value;
+    return c_.host_link.both.value.value / rate;
   }
 
   /// Whether the flows' rates fit every limit.

@@ -12,6 +12,7 @@ ebb_test(sim_tests LIBS ebb_sim nlohmann_json::nlohmann_json SOURCES
   sim/measured_test.cpp
   sim/naive_simulator.cpp
   sim/op_cost_test.cpp
+  sim/pinned_memory_test.cpp
   sim/simulate_property_test.cpp
   sim/simulate_test.cpp
   sim/torch_allocator_test.cpp
