@@ -15,10 +15,8 @@ bool later(const FlowEngine::Task& a, const FlowEngine::Task& b) {
 
 /// ceil(bytes / rate). std::ceil is a library call on plain x86-64; the quotient fits an integer.
 std::int64_t ticks_to_move(double bytes, double rate) {
-  if (bytes == 0) return 0;
   const double ticks = bytes / rate;
-  EBB_ASSERT(ticks >= 0);
-  if (ticks > static_cast<double>(kLongestOp.value)) throw too_long();
+  if (!(ticks <= static_cast<double>(kLongestOp.value))) throw too_long();
   const auto whole = static_cast<std::int64_t>(ticks);
   return whole + (static_cast<double>(whole) < ticks ? 1 : 0);
 }
@@ -35,19 +33,18 @@ void FlowEngine::reset(Fabric& fabric) {
     lane.waits = false;
     lane.others.clear();
   }
-  memory_.resize(fabric.components());
-  members_.resize(fabric.components());
-  for (std::size_t component = 0; component < fabric.components(); ++component) {
-    memory_[component].reset(fabric, component);
-    const auto lanes = fabric.lanes_of(component);
-    members_[component].assign(lanes.begin(), lanes.end());
+  components_.resize(fabric.components());
+  for (std::size_t c = 0; c < components_.size(); ++c) {
+    components_[c].rates.reset(fabric, c);
+    components_[c].flowing.clear();
+    components_[c].changed = false;
+    const auto lanes = fabric.lanes_of(c);
     for (std::uint32_t i = 0; i < lanes.size(); ++i) {
-      lanes_[lanes[i]].component = static_cast<std::uint32_t>(component);
+      lanes_[lanes[i]].component = static_cast<std::uint32_t>(c);
       lanes_[lanes[i]].index = i;
     }
   }
   changed_.clear();
-  is_changed_.assign(fabric.components(), 0);
 }
 
 void FlowEngine::enqueue(std::size_t lane, const Task& task) {
@@ -70,12 +67,11 @@ void FlowEngine::plan_next(std::size_t lane) {
   next_[lane] = by.waits ? (std::max(by.free, by.first.ready) + by.first.latency).value : kNever;
 }
 
-/// The lane carries `flow` from this tick on.
-void FlowEngine::touch(const Lane& lane, FlowId flow) {
-  memory_[lane.component].set(lane.index, flow);
-  if (is_changed_[lane.component] != 0) return;
-  is_changed_[lane.component] = 1;
-  changed_.push_back(lane.component);
+/// The component's flows change at this tick.
+void FlowEngine::touch(Component& component, std::uint32_t number) {
+  if (component.changed) return;
+  component.changed = true;
+  changed_.push_back(number);
 }
 
 void FlowEngine::begin_flow(std::size_t lane) {
@@ -83,22 +79,31 @@ void FlowEngine::begin_flow(std::size_t lane) {
   by.state = State::flowing;
   by.start = std::max(by.free, by.first.ready);
   by.now = by.first;
-  by.left = by.now.bytes;
-  by.rate = 0;
-  by.since = now_;
   by.waits = !by.others.empty();
   if (by.waits) {
     std::pop_heap(by.others.begin(), by.others.end(), later);
     by.first = by.others.back();
     by.others.pop_back();
   }
-  touch(by, by.now.flow);
+  if (by.now.bytes == 0) return;  // ends at this very tick, and shares nothing
+  Component& component = components_[by.component];
+  by.flowing = static_cast<std::uint32_t>(component.flowing.size());
+  component.flowing.push_back({static_cast<std::uint32_t>(lane), by.index, now_.value, by.now.bytes, 0.0});
+  component.rates.set(by.index, by.now.flow);
+  touch(component, by.component);
 }
 
 /// Its bytes have flowed.
 void FlowEngine::end_flow(std::size_t lane, std::vector<Ended>& ended) {
   Lane& by = lanes_[lane];
-  touch(by, kNoFlow);
+  if (by.now.bytes > 0) {
+    Component& component = components_[by.component];
+    component.flowing[by.flowing] = component.flowing.back();
+    lanes_[component.flowing.back().lane].flowing = by.flowing;
+    component.flowing.pop_back();
+    component.rates.set(by.index, kNoFlow);
+    touch(component, by.component);
+  }
   if (by.now.least_end <= now_) return retire(lane, ended);
   by.state = State::lingering;
   next_[lane] = by.now.least_end.value;
@@ -113,16 +118,17 @@ void FlowEngine::retire(std::size_t lane, std::vector<Ended>& ended) {
 }
 
 /// The component's flows have changed: charges what has flowed where the rate changes, and sets new rates and ends.
-void FlowEngine::share(std::size_t component) {
-  const std::span<const double> rates = memory_[component].rates();
-  const std::vector<std::uint32_t>& members = members_[component];
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    Lane& lane = lanes_[members[i]];
-    if (rates[i] == lane.rate || lane.state != State::flowing) continue;
-    lane.left = std::max(0.0, lane.left - lane.rate * static_cast<double>((now_ - lane.since).value));
-    lane.rate = rates[i];
-    lane.since = now_;
-    next_[members[i]] = now_.value + ticks_to_move(lane.left, lane.rate);
+void FlowEngine::share(Component& component) {
+  component.changed = false;
+  if (component.flowing.empty()) return;
+  const double* rates = component.rates.rates().data();
+  for (Flowing& flow : component.flowing) {
+    const double rate = rates[flow.index];
+    if (rate == flow.rate) continue;
+    flow.left = std::max(0.0, flow.left - flow.rate * static_cast<double>(now_.value - flow.since));
+    flow.rate = rate;
+    flow.since = now_.value;
+    next_[flow.lane] = now_.value + ticks_to_move(flow.left, rate);
   }
 }
 
@@ -148,10 +154,7 @@ bool FlowEngine::advance(std::vector<Ended>& ended) {
       for (std::size_t lane = 0; lane < next_.size(); ++lane)
         if (next_[lane] == soonest) begin_flow(lane);
     }
-    for (const std::uint32_t component : changed_) {
-      is_changed_[component] = 0;
-      share(component);
-    }
+    for (const std::uint32_t component : changed_) share(components_[component]);
     changed_.clear();
     if (!ended.empty()) return true;
   }

@@ -63,32 +63,41 @@ class FlowEngine {
     State state = State::waiting;
     bool waits = false;
     std::uint32_t component = 0;
-    std::uint32_t index = 0;  // in its component
-    Ticks free{0};            // since when it has no task
-    Ticks start{0};           // of the task whose bytes flow
-    Ticks since{0};           // `left` as of this tick
-    double left = 0;          // bytes
-    double rate = 0;          // bytes per tick
-    Task now;                 // whose bytes flow
+    std::uint32_t index = 0;    // in its component
+    std::uint32_t flowing = 0;  // where it stands in the component's list of flowing lanes
+    Ticks free{0};              // since when it has no task
+    Ticks start{0};             // of the task whose bytes flow
+    Task now;                   // whose bytes flow
     // Tasks whose bytes do not flow yet. Nearly always there is one at most, so the first has a place of its own.
     Task first;
     std::vector<Task> others;  // a heap, the first of them in front; empty unless `waits`
+  };
+  /// What flows on a lane, together for the loop over all of them.
+  struct Flowing {
+    std::uint32_t lane = 0;
+    std::uint32_t index = 0;  // of the lane in its component
+    std::int64_t since = 0;   // tick; `left` is as of then
+    double left = 0;          // bytes
+    double rate = 0;          // bytes per tick
+  };
+  struct Component {
+    RateMemory rates;
+    std::vector<Flowing> flowing;
+    bool changed = false;  // at this tick
   };
 
   void plan_next(std::size_t lane);
   void begin_flow(std::size_t lane);
   void end_flow(std::size_t lane, std::vector<Ended>& ended);
   void retire(std::size_t lane, std::vector<Ended>& ended);
-  void share(std::size_t component);
-  void touch(const Lane& lane, FlowId flow);
+  void share(Component& component);
+  void touch(Component& component, std::uint32_t number);
 
   Ticks now_{0};
   std::vector<std::int64_t> next_;  // by lane: when its state ends
   std::vector<Lane> lanes_;
-  std::vector<std::vector<std::uint32_t>> members_;  // by component: its lanes
-  std::vector<RateMemory> memory_;                   // by component
-  std::vector<std::uint32_t> changed_;               // components whose flows have changed at this tick ...
-  std::vector<std::uint8_t> is_changed_;             // ... by component
+  std::vector<Component> components_;
+  std::vector<std::uint32_t> changed_;  // components whose flows have changed at this tick
 };
 
 }  // namespace ebb::sim
