@@ -210,6 +210,7 @@ TEST_CASE("pipelined fills both directions of the link") {
   HostLink& link = measured.job->cluster.host_link;
   link.latency.value = {0};
   link.d2h_weight.value = 1;
+  link.both_by_size.value.clear();
   const double one = link.h2d.value.value;
   const double both = link.both.value.value;
   const std::int64_t numel = 1 << 22;
