@@ -209,6 +209,10 @@ void check(const YamlFields& gpu, const YamlFields& link, const Cluster& cluster
   if (cluster.host_link.both.value > cluster.host_link.h2d.value + cluster.host_link.d2h.value)
     throw InputError(value_place(link, "both"), "both directions together are faster than each alone",
                      "use at most h2d + d2h");
+  for (const SizedRate& point : cluster.host_link.both_by_size.value)
+    if (point.rate > cluster.host_link.h2d.value + cluster.host_link.d2h.value)
+      throw InputError(value_place(link, "both_by_size"), "both directions together are faster than each alone",
+                       "use at most h2d + d2h");
 }
 
 }  // namespace

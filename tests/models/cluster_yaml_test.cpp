@@ -30,7 +30,7 @@ TEST_CASE("figures measured on one H200") {
   REQUIRE(cluster.gpu.context.value.value == 552402944);
   REQUIRE(cluster.gpu.hbm.value.value == 4.26e12);
   REQUIRE(cluster.host_link.h2d.value.value == 55.3e9);
-  REQUIRE(cluster.host_link.both.value.value == 97.7e9);
+  REQUIRE(cluster.host_link.both.value.value == 93.7e9);
   REQUIRE(cluster.gpu.adam.source.starts_with("measured: one H200"));
 }
 
@@ -53,7 +53,7 @@ TEST_CASE("figures that no hardware has") {
   REQUIRE(error_with("value: 4.26TB/s", "value: -1TB/s").find("\"-1TB/s\" is negative") != std::string::npos);
   REQUIRE(error_with("value: 4.26TB/s", "value: .nan").find("\".nan\" is not a number") != std::string::npos);
   REQUIRE(error_with("value: 4.26TB/s", "value: 4.26TB").find("unknown unit \"TB\"") != std::string::npos);
-  REQUIRE(error_with("value: 97.7GB/s", "value: 111GB/s").find("both directions together are faster") !=
+  REQUIRE(error_with("value: 93.7GB/s", "value: 111GB/s").find("both directions together are faster") !=
           std::string::npos);
   REQUIRE(error_with("value: 552402944", "value: 200GiB").find("the context fills the whole memory") !=
           std::string::npos);
@@ -88,6 +88,8 @@ TEST_CASE("cluster YAML: sizes ascend, ratios stay within 0 and 1") {
   };
   cluster.host_link.both_by_size = {{{1_GiB, {97.75e9}}, {64_MiB, {99.97e9}}}, "measured: here"};
   CHECK(complaint(cluster).find("ascend") != std::string::npos);
+  cluster.host_link.both_by_size = {{{64_MiB, {200e9}}}, "measured: here"};
+  CHECK(complaint(cluster).find("faster than each alone") != std::string::npos);
   cluster.host_link.both_by_size = {{}, "default: none"};
   cluster.interconnect.copy_interference = {1.5, "measured: here"};
   CHECK(complaint(cluster).find("above 1") != std::string::npos);

@@ -52,7 +52,9 @@ TEST_CASE("clusters round-trip") {
     const HostLink& link = cluster.host_link;
     const auto gpus = static_cast<double>(cluster.gpus_per_host);
     REQUIRE(link.host_one_way.value.value <= gpus * std::max(link.h2d.value.value, link.d2h.value.value));
-    REQUIRE(link.host_both.value.value <= gpus * link.both.value.value);
+    double both = link.both.value.value;
+    for (const SizedRate& size : link.both_by_size.value) both = std::max(both, size.rate.value);
+    REQUIRE(link.host_both.value.value <= gpus * both);
     REQUIRE(link.host_both.value.value >= link.both.value.value);
     // Adam cannot beat a copy on the same memory.
     REQUIRE(cluster.gpu.adam.value.value <= cluster.gpu.hbm.value.value);
