@@ -51,12 +51,12 @@ void FlowEngine::enqueue(std::size_t lane, const Task& task) {
   Lane& to = lanes_[lane];
   if (!to.waits) {
     to.waits = true;
-    to.first = task;
+    to.first() = task;
   } else {
-    const bool overtakes = later(to.first, task);
-    to.others.push_back(overtakes ? to.first : task);
+    const bool overtakes = later(to.first(), task);
+    to.others.push_back(overtakes ? to.first() : task);
     std::push_heap(to.others.begin(), to.others.end(), later);  // keeps the least `later` in front
-    if (overtakes) to.first = task;
+    if (overtakes) to.first() = task;
   }
   if (to.state == State::waiting) plan_next(lane);
 }
@@ -64,7 +64,7 @@ void FlowEngine::enqueue(std::size_t lane, const Task& task) {
 /// When the first waiting task's bytes will flow, unless another comes before it.
 void FlowEngine::plan_next(std::size_t lane) {
   const Lane& by = lanes_[lane];
-  next_[lane] = by.waits ? (std::max(by.free, by.first.ready) + by.first.latency).value : kNever;
+  next_[lane] = by.waits ? begin_at(std::max(by.free, by.first().ready) + by.first().latency) : kNever;
 }
 
 /// The component's flows change at this tick.
@@ -77,26 +77,30 @@ void FlowEngine::touch(Component& component, std::uint32_t number) {
 void FlowEngine::begin_flow(std::size_t lane) {
   Lane& by = lanes_[lane];
   by.state = State::flowing;
-  by.start = std::max(by.free, by.first.ready);
-  by.now = by.first;
+  next_[lane] = kNever;  // until share() knows its rate
+  by.start = std::max(by.free, by.first().ready);
+  by.current ^= 1U;
   by.waits = !by.others.empty();
   if (by.waits) {
     std::pop_heap(by.others.begin(), by.others.end(), later);
-    by.first = by.others.back();
+    by.first() = by.others.back();
     by.others.pop_back();
   }
-  if (by.now.bytes == 0) return;  // ends at this very tick, and shares nothing
+  if (by.now().bytes == 0) {  // ends at this very tick, and shares nothing
+    next_[lane] = end_at(now_.value);
+    return;
+  }
   Component& component = components_[by.component];
   by.flowing = static_cast<std::uint32_t>(component.flowing.size());
-  component.flowing.push_back({static_cast<std::uint32_t>(lane), by.index, now_.value, by.now.bytes, 0.0});
-  component.rates.set(by.index, by.now.flow);
+  component.flowing.push_back({static_cast<std::uint32_t>(lane), by.index, now_.value, by.now().bytes, 0.0});
+  component.rates.set(by.index, by.now().flow);
   touch(component, by.component);
 }
 
 /// Its bytes have flowed.
 void FlowEngine::end_flow(std::size_t lane, std::vector<Ended>& ended) {
   Lane& by = lanes_[lane];
-  if (by.now.bytes > 0) {
+  if (by.now().bytes > 0) {
     Component& component = components_[by.component];
     component.flowing[by.flowing] = component.flowing.back();
     lanes_[component.flowing.back().lane].flowing = by.flowing;
@@ -104,14 +108,14 @@ void FlowEngine::end_flow(std::size_t lane, std::vector<Ended>& ended) {
     component.rates.set(by.index, kNoFlow);
     touch(component, by.component);
   }
-  if (by.now.least_end <= now_) return retire(lane, ended);
+  if (by.now().least_end <= now_) return retire(lane, ended);
   by.state = State::lingering;
-  next_[lane] = by.now.least_end.value;
+  next_[lane] = end_at(by.now().least_end.value);
 }
 
 void FlowEngine::retire(std::size_t lane, std::vector<Ended>& ended) {
   Lane& by = lanes_[lane];
-  ended.push_back({static_cast<std::uint32_t>(lane), by.now.rank, by.now.op, by.start, now_});
+  ended.push_back({static_cast<std::uint32_t>(lane), by.now().rank, by.now().op, by.start, now_});
   by.state = State::waiting;
   by.free = now_;
   plan_next(lane);
@@ -128,36 +132,38 @@ void FlowEngine::share(Component& component) {
     flow.left = std::max(0.0, flow.left - flow.rate * static_cast<double>(now_.value - flow.since));
     flow.rate = rate;
     flow.since = now_.value;
-    next_[flow.lane] = now_.value + ticks_to_move(flow.left, rate);
+    next_[flow.lane] = end_at(now_.value + ticks_to_move(flow.left, rate));
   }
 }
 
-// A task that begins and ends at one tick may make another ready that comes before one whose bytes were to flow at that
-// very tick: ends are told before anything more begins.
+std::size_t FlowEngine::soonest() const {
+  std::size_t lane = 0;
+  for (std::size_t i = 1; i < next_.size(); ++i) lane = next_[i] < next_[lane] ? i : lane;
+  return lane;
+}
+
+// Ends sort before what begins at the same tick: a task that ends may make another ready that comes before one whose
+// bytes were to flow at that very tick. So ends are told before anything more begins.
 bool FlowEngine::advance(std::vector<Ended>& ended) {
   ended.clear();
-  for (;;) {
-    std::int64_t soonest = kNever;
-    for (const std::int64_t next : next_) soonest = std::min(soonest, next);
-    if (soonest == kNever) return false;
-    now_ = {soonest};
-    bool only_begins = true;
-    for (std::size_t lane = 0; lane < next_.size(); ++lane) {
-      if (next_[lane] != soonest || lanes_[lane].state == State::waiting) continue;
-      only_begins = false;
-      if (lanes_[lane].state == State::flowing)
+  for (std::size_t lane = soonest(); next_[lane] != kNever;) {
+    const std::int64_t event = next_[lane];
+    now_ = {event >> 1};
+    do {
+      if (lanes_[lane].state == State::waiting)
+        begin_flow(lane);
+      else if (lanes_[lane].state == State::flowing)
         end_flow(lane, ended);
       else
         retire(lane, ended);
-    }
-    if (only_begins) {
-      for (std::size_t lane = 0; lane < next_.size(); ++lane)
-        if (next_[lane] == soonest) begin_flow(lane);
-    }
+      lane = soonest();
+    } while (next_[lane] == event);
     for (const std::uint32_t component : changed_) share(components_[component]);
     changed_.clear();
     if (!ended.empty()) return true;
+    lane = soonest();
   }
+  return false;
 }
 
 }  // namespace ebb::sim

@@ -8,7 +8,7 @@
 //
 // No timer queue is needed beside this. All other ops have a known duration, so that their ends are known as soon as
 // their starts are; and a task not enqueued yet waits for a task that is, so that it cannot be ready before the next
-// event here. The lanes themselves are the event queue: there are a few for each rank, and a scan of their next ticks
+// event here. The lanes themselves are the event queue: there are a few for each rank, and a scan of their next events
 // is faster than any heap of that size.
 //
 // Exactness: ticks are integers; bytes left are doubles. A flow is charged rate * ticks at each change of its rate and
@@ -67,10 +67,14 @@ class FlowEngine {
     std::uint32_t flowing = 0;  // where it stands in the component's list of flowing lanes
     Ticks free{0};              // since when it has no task
     Ticks start{0};             // of the task whose bytes flow
-    Task now;                   // whose bytes flow
-    // Tasks whose bytes do not flow yet. Nearly always there is one at most, so the first has a place of its own.
-    Task first;
+    Task tasks[2];              // [current]: whose bytes flow; the other: the first of those that wait
+    unsigned current = 0;
+    // Other waiting tasks. Nearly always there is none.
     std::vector<Task> others;  // a heap, the first of them in front; empty unless `waits`
+
+    Task& now() { return tasks[current]; }
+    Task& first() { return tasks[current ^ 1U]; }
+    const Task& first() const { return tasks[current ^ 1U]; }
   };
   /// What flows on a lane, together for the loop over all of them.
   struct Flowing {
@@ -86,15 +90,18 @@ class FlowEngine {
     bool changed = false;  // at this tick
   };
 
+  static std::int64_t begin_at(Ticks tick) { return tick.value << 1 | 1; }
+  static std::int64_t end_at(std::int64_t tick) { return tick << 1; }
   void plan_next(std::size_t lane);
   void begin_flow(std::size_t lane);
   void end_flow(std::size_t lane, std::vector<Ended>& ended);
   void retire(std::size_t lane, std::vector<Ended>& ended);
+  std::size_t soonest() const;
   void share(Component& component);
   void touch(Component& component, std::uint32_t number);
 
   Ticks now_{0};
-  std::vector<std::int64_t> next_;  // by lane: when its state ends
+  std::vector<std::int64_t> next_;  // by lane: its next event, as a tick times two, plus one where bytes begin to flow
   std::vector<Lane> lanes_;
   std::vector<Component> components_;
   std::vector<std::uint32_t> changed_;  // components whose flows have changed at this tick

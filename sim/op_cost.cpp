@@ -30,11 +30,8 @@ Ticks rounded_ticks(double ticks) {
 }
 
 OpCost::OpCost(const Cluster& cluster, const Sharing& sharing)
-    : issue_launch_(to_ticks(cluster.calls.launch.value)),
-      issue_copy_(to_ticks(cluster.calls.copy.value)),
-      issue_collective_(to_ticks(cluster.calls.collective.value)),
-      issue_event_(to_ticks(cluster.calls.event.value)),
-      copy_latency_(in_ticks(cluster.host_link.latency.value)),
+    : issue_event_(to_ticks(cluster.calls.event.value)),
+      latency_of_copy_(rounded_ticks(in_ticks(cluster.host_link.latency.value))),
       synchronize_(in_ticks(cluster.calls.synchronize.value)),
       launch_(in_ticks(cluster.calls.launch.value)),
       chunk_(in_ticks(cluster.calls.chunk.value)),
@@ -44,6 +41,11 @@ OpCost::OpCost(const Cluster& cluster, const Sharing& sharing)
       hbm_(per_byte(cluster.gpu.hbm.value)),
       cpu_adam_(per_byte(cluster.host.cpu_adam.value) * static_cast<double>(sharing.ranks_per_host)),
       collective_(cluster) {
+  const auto issue = [&](OpKind kind, Seconds call) { issue_[static_cast<std::size_t>(kind)] = to_ticks(call); };
+  issue(OpKind::kernel, cluster.calls.launch.value);
+  issue(OpKind::copy_h2d, cluster.calls.copy.value);
+  issue(OpKind::copy_d2h, cluster.calls.copy.value);
+  issue(OpKind::collective, cluster.calls.collective.value);
   EBB_ASSERT(sharing.ranks_per_host >= 1);
 }
 
@@ -54,7 +56,7 @@ Ticks OpCost::operator()(const Op& op) const {
       return {0};
     case OpKind::copy_h2d:
     case OpKind::copy_d2h:
-      return rounded_ticks(copy_latency_ * op.calls);
+      return copy_latency(op);
     case OpKind::kernel:
       return rounded_ticks(kernel(op));
     case OpKind::collective:
@@ -76,24 +78,6 @@ double OpCost::kernel(const Op& op) const {
   if (op.work == Work::adam) ticks_per_byte = adam_;
   if (op.work == Work::adam_foreach) ticks_per_byte = adam_foreach_;
   return moving(op.bytes, ticks_per_byte);
-}
-
-Issue OpCost::issue(const Op& op, std::uint32_t events) const {
-  const Ticks waits = issue_event_ * std::int64_t{events};
-  const auto calls = [&](Ticks each, std::int64_t count) {
-    return Issue{waits + each, waits + each * std::max<std::int64_t>(count, 1)};
-  };
-  switch (op.kind) {
-    case OpKind::kernel:
-      return calls(issue_launch_, op.calls);
-    case OpKind::copy_h2d:
-    case OpKind::copy_d2h:
-      return calls(issue_copy_, op.calls);
-    case OpKind::collective:
-      return calls(op.members > 1 ? issue_collective_ : Ticks{0}, 1);
-    default:
-      return {waits, waits};
-  }
 }
 
 double OpCost::host_work(const Op& op) const {

@@ -18,6 +18,9 @@
 // from what it has.
 #pragma once
 
+#include <algorithm>
+#include <array>
+
 #include "models/cluster.hpp"
 #include "models/errors.hpp"
 #include "models/plan.hpp"
@@ -34,6 +37,8 @@ InputError too_long();
 
 /// The nearest tick. Below 0 or not a number is a bug, above kLongestOp too_long().
 Ticks rounded_ticks(double ticks);
+
+inline constexpr std::size_t kOpKinds = static_cast<std::size_t>(OpKind::host_wait) + 1;
 
 /// What the host thread pays for an op: until its first call has returned, and its last.
 struct Issue {
@@ -57,8 +62,16 @@ class OpCost {
   /// way.
   CollectiveTime collective(const Op& op) const { return collective_(op); }
 
+  /// Of a copy: what passes before its bytes flow.
+  Ticks copy_latency(const Op& op) const { return latency_of_copy_ * std::int64_t{op.calls}; }
+
   /// `events`: how many ops of other device streams it waits for.
-  Issue issue(const Op& op, std::uint32_t events) const;
+  Issue issue(const Op& op, std::uint32_t events) const {
+    const bool alone = op.kind == OpKind::collective && op.members <= 1;
+    const Ticks call = alone ? Ticks{0} : issue_[static_cast<std::size_t>(op.kind)];
+    const Ticks waits = issue_event_ * std::int64_t{events};
+    return {waits + call, waits + call * std::max<std::int64_t>(op.calls, 1)};
+  }
 
   /// Whether others change how long it takes, so that it must run in the FlowEngine.
   bool shares(const Op& op) const {
@@ -73,12 +86,10 @@ class OpCost {
   double kernel(const Op& op) const;
   double host_work(const Op& op) const;
 
-  std::uint32_t shared_kernels_ = 0;  // bit: Work
-  Ticks issue_launch_{0};
-  Ticks issue_copy_{0};
-  Ticks issue_collective_{0};
+  std::uint32_t shared_kernels_ = 0;     // bit: Work
+  std::array<Ticks, kOpKinds> issue_{};  // one call, by OpKind
   Ticks issue_event_{0};
-  double copy_latency_ = 0;  // ticks
+  Ticks latency_of_copy_{0};
   double synchronize_ = 0;
   double launch_ = 0;
   double chunk_ = 0;

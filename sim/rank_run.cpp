@@ -17,14 +17,19 @@ void RankRun::start(const Plan& plan, const OpCost& cost, Timeline& out) {
   EBB_ASSERT(plan.ops.size() < kNone);
   plan_ = &plan;
   cost_ = &cost;
-  out_ = &out;
   settled_ = 0;
   host_op_ = 0;
   host_now_ = {0};
   out.source = TimelineSource::predicted;
   out.start.resize(plan.ops.size());
   out.end.assign(plan.ops.size(), as_issued({0}));
+  ops_ = plan.ops.data();
+  deps_ = plan.deps.data();
+  start_ = out.start.data();
+  end_ = out.end.data();
+  count_ = static_cast<std::uint32_t>(plan.ops.size());
   cursors_.assign(plan.streams.size() + 1, Cursor{});
+  for (std::size_t s = 0; s < plan.streams.size(); ++s) cursors_[s].host = plan.streams[s].kind == StreamKind::host;
   next_.resize(plan.ops.size());
   sleeper_.assign(plan.ops.size(), kNone);
   awake_.clear();
@@ -49,8 +54,8 @@ bool RankRun::next(Ready& ready) {
 void RankRun::run_host() {
   const auto host = static_cast<std::uint32_t>(plan_->streams.size());
   Cursor& cursor = cursors_[host];
-  for (; host_op_ < plan_->ops.size(); ++host_op_) {
-    const Op& op = plan_->ops[host_op_];
+  for (; host_op_ < count_; ++host_op_) {
+    const Op& op = ops_[host_op_];
     EBB_ASSERT(op.stream.index < host);
     if (!is_host(op)) {
       issue(host_op_, op);
@@ -71,14 +76,14 @@ void RankRun::issue(std::uint32_t index, const Op& op) {
   std::uint32_t events = 0;
   for (const OpId dep : plan_->deps_of(op)) {
     EBB_ASSERT(dep.index < index);
-    const Op& on = plan_->ops[dep.index];
+    const Op& on = ops_[dep.index];
     events += on.stream == op.stream || is_host(on) ? 0 : 1;
   }
   const Issue calls = cost_->issue(op, events);
-  out_->start[index] = host_now_ + calls.first;
+  start_[index] = host_now_ + calls.first;
   host_now_ += calls.all;
   if (host_now_ >= kHorizon) throw too_long();
-  out_->end[index] = as_issued(host_now_);
+  end_[index] = as_issued(host_now_);
   Cursor& cursor = cursors_[op.stream.index];
   next_[index] = kNone;
   if (cursor.op == kNone) {
@@ -95,10 +100,10 @@ bool RankRun::run_stream(std::uint32_t stream, Ready& ready) {
   Cursor& cursor = cursors_[stream];
   while (cursor.op != kNone && !cursor.running) {
     const std::uint32_t index = cursor.op;
-    const Op& op = plan_->ops[index];
+    const Op& op = ops_[index];
     if (wait_for_deps(stream, index, op)) return false;
-    const Ticks begin = std::max(cursor.ready, out_->start[index]);
-    const Ticks last_call = last_call_of(out_->end[index]);
+    const Ticks begin = std::max(cursor.ready, start_[index]);
+    const Ticks last_call = last_call_of(end_[index]);
     if (cost_->shares(op)) {
       cursor.running = true;
       ready = {index, begin, last_call};
@@ -114,9 +119,9 @@ bool RankRun::wait_for_deps(std::uint32_t stream, std::uint32_t index, const Op&
   Cursor& cursor = cursors_[stream];
   EBB_ASSERT(std::size_t{op.deps_begin} + op.deps_count <= plan_->deps.size());
   for (; cursor.deps_seen < op.deps_count; ++cursor.deps_seen) {
-    const std::uint32_t dep = plan_->deps[op.deps_begin + cursor.deps_seen].index;
+    const std::uint32_t dep = deps_[op.deps_begin + cursor.deps_seen].index;
     EBB_ASSERT(dep < index);
-    const Ticks end = out_->end[dep];
+    const Ticks end = end_[dep];
     if (!ended(end)) {
       cursor.next_sleeper = std::exchange(sleeper_[dep], stream);
       return true;
@@ -128,14 +133,14 @@ bool RankRun::wait_for_deps(std::uint32_t stream, std::uint32_t index, const Op&
 
 void RankRun::record(std::uint32_t op, Ticks start, Ticks end) {
   if (end >= kHorizon) throw too_long();
-  out_->start[op] = start;
-  out_->end[op] = end;
+  start_[op] = start;
+  end_[op] = end;
   ++settled_;
   for (std::uint32_t s = sleeper_[op]; s != kNone; s = cursors_[s].next_sleeper) awake_.push_back(s);
 }
 
 void RankRun::settle(std::uint32_t op, Ticks start, Ticks end) {
-  const std::uint32_t stream = plan_->ops[op].stream.index;
+  const std::uint32_t stream = ops_[op].stream.index;
   Cursor& cursor = cursors_[stream];
   record(op, start, end);
   if (cursor.running) {

@@ -29,7 +29,7 @@ class RankRun {
   /// Op `op`, which next() returned, ran from `start` to `end`.
   void settle(std::uint32_t op, Ticks start, Ticks end);
 
-  bool done() const { return settled_ == plan_->ops.size(); }
+  bool done() const { return settled_ == count_; }
   const Plan& plan() const { return *plan_; }
 
  private:
@@ -43,6 +43,7 @@ class RankRun {
     std::uint32_t next_sleeper = kNone;  // stream that sleeps on the same op
     Ticks ready{0};                      // latest end of the op before `op` and of these dependencies
     bool running = false;                // next() has returned `op`
+    bool host = false;                   // a stream of the host thread
   };
 
   // Until an op ends, its entries in the timeline say how it was issued: `start` when its first call has returned,
@@ -51,7 +52,7 @@ class RankRun {
   static Ticks last_call_of(Ticks issued) { return {-1 - issued.value}; }
   static bool ended(Ticks end) { return end.value >= 0; }
 
-  bool is_host(const Op& op) const { return plan_->streams[op.stream.index].kind == StreamKind::host; }
+  bool is_host(const Op& op) const { return cursors_[op.stream.index].host; }
   void run_host();
   void issue(std::uint32_t index, const Op& op);
   bool run_stream(std::uint32_t stream, Ready& ready);
@@ -60,7 +61,12 @@ class RankRun {
 
   const Plan* plan_ = nullptr;
   const OpCost* cost_ = nullptr;
-  Timeline* out_ = nullptr;
+  // Of plan and timeline, at hand.
+  const Op* ops_ = nullptr;
+  const OpId* deps_ = nullptr;
+  Ticks* start_ = nullptr;
+  Ticks* end_ = nullptr;
+  std::uint32_t count_ = 0;  // of ops
   std::size_t settled_ = 0;
   std::uint32_t host_op_ = 0;           // the first that the host thread has not passed
   Ticks host_now_{0};                   // its clock

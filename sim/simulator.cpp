@@ -127,7 +127,7 @@ void Simulator::start_op(std::uint32_t rank, const RankRun::Ready& ready) {
   } else {
     const Direction d = op.kind == OpKind::copy_h2d ? Direction::h2d : Direction::d2h;
     lane = Fabric::copy_lane(rank, d);
-    task.latency = cost_(op);
+    task.latency = cost_.copy_latency(op);
     task.flow = fabric_.copy_flow(rank, d, op.host, op.bytes);
   }
   EBB_ASSERT(op.bytes.value == 0 || fabric_.alone(task.flow) > 0);
