@@ -62,12 +62,16 @@ void StageTrace::predict(const VirtualStage& stage, MicroBatch& batch) {
     for (TraceTensor& input : prediction.inputs) input = trace_.allocate(hidden());
     prediction.output = layer_forward(tape, trace_.allocate(hidden()), prediction.layer);
     if (recomputed) forget(prediction.layer, false);
-    prediction.softmax = cross_entropy();
+    if (stage.chunk->output) prediction.softmax = cross_entropy();
   }
 }
 
 void StageTrace::predict_backward(Prediction& prediction) {
-  const TraceTensor gradient = logits_backward(prediction.softmax, prediction.output);
+  // A stage without the output layer sends its prediction on.
+  const bool has_loss = prediction.softmax.valid();
+  const TraceTensor gradient =
+      has_loss ? logits_backward(prediction.softmax, prediction.output) : trace_.allocate(hidden());
+  if (!has_loss) trace_.release(prediction.output);
   if (job_.recompute.granularity == RecomputeGranularity::full) {
     Layer again;
     trace_.release(layer_forward(*prediction.layer.tape, prediction.layer.tensors[LayerTape::kInput], again));
