@@ -8,30 +8,6 @@
 
 namespace ebb::sim {
 
-namespace {
-
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-constexpr std::int64_t kGranule = 512;             // every request is a multiple
-constexpr std::int64_t kLargestSmall = kMiB;       // small class: up to here
-constexpr std::int64_t kSmallSegment = 2 * kMiB;   // and its segments
-constexpr std::int64_t kLargeSegment = 20 * kMiB;  // large class: below kOwnSegment
-constexpr std::int64_t kOwnSegment = 10 * kMiB;    // from here on a segment of its own, a multiple of kSegmentStep
-constexpr std::int64_t kSegmentStep = 2 * kMiB;
-constexpr std::int64_t kBelievable = std::int64_t{1} << 50;  // keeps every sum far from overflow
-
-bool is_small(std::uint32_t pool) { return pool % 2 == 0; }
-
-/// What cudaMalloc is asked for when no free piece holds `bytes`.
-std::int64_t segment_bytes(std::int64_t bytes) {
-  if (bytes <= kLargestSmall) return kSmallSegment;
-  return bytes < kOwnSegment ? kLargeSegment : round_up(bytes, kSegmentStep);
-}
-
-/// The unit in which an expandable segment gets memory.
-std::int64_t page_bytes(std::uint32_t pool) { return is_small(pool) ? kSmallSegment : kLargeSegment; }
-
-}  // namespace
-
 CachingAllocator::CachingAllocator(CachingAllocatorOptions options) : options_(options) {
   options_.capacity.value = std::clamp<std::int64_t>(options.capacity.value, 0, kBelievable);
   options_.allowed.value = std::clamp<std::int64_t>(options.allowed.value, 0, kBelievable);
@@ -47,7 +23,8 @@ void CachingAllocator::reset() {
   first_pending_.clear();
   pending_.clear();
   unused_pending_ = kNone;
-  next_address_ = 0;
+  driver_.clear();
+  next_expandable_ = 0;
   allocated_ = reserved_ = peak_allocated_ = peak_reserved_ = 0;
   driver_allocations_ = retries_ = 0;
 }
@@ -209,129 +186,5 @@ void CachingAllocator::erase_free(Index piece) {
 }
 
 void CachingAllocator::erase_unmapped(Index piece) { std::erase(pools_[pieces_[piece].pool].unmapped, piece); }
-
-// Where memory comes from.
-
-std::int64_t CachingAllocator::room_to_expand(Index piece) const {
-  const Piece& p = pieces_[piece];
-  return p.bytes + (p.next != kNone && pieces_[p.next].state == State::kUnmapped ? pieces_[p.next].bytes : 0);
-}
-
-/// The smallest free piece that holds `bytes`, out of its list; kNone without one. In an expandable segment a piece
-/// counts with the addresses behind it, and the search goes on for as long as that gets smaller.
-CachingAllocator::Index CachingAllocator::take_free(Index pool, std::int64_t bytes) {
-  auto& list = pools_[pool].free;
-  auto it = std::lower_bound(list.begin(), list.end(), Entry{bytes, 0, 0});
-  if (it == list.end()) return kNone;
-  if (options_.expandable_segments) {
-    while (it + 1 != list.end() && room_to_expand((it + 1)->piece) < room_to_expand(it->piece)) ++it;
-  }
-  const Index piece = it->piece;
-  list.erase(it);
-  return piece;
-}
-
-void CachingAllocator::count_reserved(std::int64_t bytes) {
-  reserved_ += bytes;
-  peak_reserved_ = std::max(peak_reserved_, reserved_);
-  ++driver_allocations_;
-}
-
-/// New memory from the driver as one piece of at least `bytes`, in no list; kNone if it has no more.
-CachingAllocator::Index CachingAllocator::grow(Index pool, std::int64_t bytes) {
-  const std::int64_t segment = segment_bytes(bytes);
-  if (reserved_ + segment > options_.allowed.value) return kNone;
-  if (options_.expandable_segments) return grow_expandable(pool, bytes);
-  if (reserved_ + segment > options_.capacity.value) return kNone;
-  count_reserved(segment);
-  const Index piece = new_piece(next_address_, segment, pool, State::kFree);
-  next_address_ += static_cast<std::uint64_t>(segment);
-  return piece;
-}
-
-CachingAllocator::Index CachingAllocator::grow_expandable(Index pool, std::int64_t bytes) {
-  Index piece = find_expandable(pool, bytes);
-  if (piece == kNone) return kNone;
-  if (pieces_[piece].state == State::kUnmapped && !map(piece, std::min(pieces_[piece].bytes, bytes))) return kNone;
-  while (pieces_[piece].bytes < bytes) {  // what follows a free piece that is too small is unmapped
-    const Index behind = pieces_[piece].next;
-    if (!map(behind, std::min(pieces_[behind].bytes, bytes - pieces_[piece].bytes))) return kNone;
-    piece = behind;
-  }
-  erase_free(piece);
-  return piece;
-}
-
-/// The lowest run of free and unmapped pieces that spans `bytes`, in a new segment if need be.
-CachingAllocator::Index CachingAllocator::find_expandable(Index pool, std::int64_t bytes) {
-  const auto available = [this](Index piece) { return piece != kNone && pieces_[piece].state >= State::kFree; };
-  for (const Index unmapped : pools_[pool].unmapped) {
-    const Index first = available(pieces_[unmapped].prev) ? pieces_[unmapped].prev : unmapped;
-    std::int64_t span = 0;
-    for (Index p = first; span < bytes && available(p); p = pieces_[p].next) span += pieces_[p].bytes;
-    if (span >= bytes) return first;
-  }
-  // torch takes addresses for 9/8 of the device's memory.
-  const std::int64_t addresses = round_up(options_.capacity.value / 8 * 9, kLargeSegment);
-  if (addresses < bytes) return kNone;
-  next_address_ = static_cast<std::uint64_t>(round_up(static_cast<std::int64_t>(next_address_), kLargeSegment));
-  const Index piece = new_piece(next_address_, addresses, pool, State::kUnmapped);
-  next_address_ += static_cast<std::uint64_t>(addresses);
-  pools_[pool].unmapped.push_back(piece);
-  return piece;
-}
-
-/// Maps the pages that hold the first `bytes` of an unmapped piece and makes them a free one. False: no more memory.
-bool CachingAllocator::map(Index piece, std::int64_t bytes) {
-  const std::int64_t mapped = round_up(bytes, page_bytes(pieces_[piece].pool));
-  if (reserved_ + mapped > options_.capacity.value) return false;
-  erase_unmapped(piece);
-  const Index rest = mapped < pieces_[piece].bytes ? split_front(piece, mapped) : kNone;
-  make_free(piece);
-  if (rest != kNone) make_unmapped(rest);
-  count_reserved(mapped);
-  return true;
-}
-
-/// Gives back the pages that lie wholly in a free piece. The ends that share a page with a neighbour stay free.
-void CachingAllocator::unmap(Index piece) {
-  const auto page = static_cast<std::uint64_t>(page_bytes(pieces_[piece].pool));
-  const std::uint64_t begin = (pieces_[piece].address + page - 1) / page * page;
-  const std::uint64_t end = (pieces_[piece].address + static_cast<std::uint64_t>(pieces_[piece].bytes)) / page * page;
-  if (begin >= end) return;
-  erase_free(piece);
-  if (begin > pieces_[piece].address) {
-    const Index pages = split_front(piece, static_cast<std::int64_t>(begin - pieces_[piece].address));
-    insert_free(piece);
-    piece = pages;
-  }
-  const auto bytes = static_cast<std::int64_t>(end - begin);
-  if (bytes < pieces_[piece].bytes) insert_free(split_front(piece, bytes));
-  reserved_ -= bytes;
-  make_unmapped(piece);
-  if (pieces_[piece].prev == kNone && pieces_[piece].next == kNone) {  // the whole segment: its addresses go as well
-    erase_unmapped(piece);
-    unused_pieces_.push_back(piece);
-  }
-}
-
-void CachingAllocator::release_cache() {
-  end_all();
-  for (Pool& pool : pools_) {
-    if (options_.expandable_segments) {
-      scratch_.clear();
-      for (const Entry& entry : pool.free) scratch_.push_back(entry.piece);
-      for (const Index piece : scratch_) unmap(piece);
-      continue;
-    }
-    std::erase_if(pool.free, [this](const Entry& entry) {
-      const Piece& p = pieces_[entry.piece];
-      if (p.prev != kNone || p.next != kNone) return false;
-      reserved_ -= p.bytes;
-      unused_pieces_.push_back(entry.piece);
-      return true;
-    });
-  }
-}
 
 }  // namespace ebb::sim

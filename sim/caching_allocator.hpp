@@ -11,8 +11,8 @@
 // has ended. Not here either: max_split_size_mb, garbage_collection_threshold, roundup_power2_divisions (all off by
 // default in torch), private pools (CUDA graphs), more than one device.
 //
-// Among free blocks of equal size torch takes the one at the lowest address. The driver's addresses are unknown to a
-// model; the order in which the driver gave the segments stands for them.
+// Among free blocks of equal size torch takes the one at the lowest address, which the driver decides
+// (driver_addresses.hpp).
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@
 
 #include "models/ids.hpp"
 #include "models/units.hpp"
+#include "sim/driver_addresses.hpp"
 
 namespace ebb::sim {
 
@@ -76,6 +77,10 @@ class CachingAllocator {
  private:
   using Index = std::uint32_t;
   static constexpr Index kNone = std::numeric_limits<Index>::max();
+  static constexpr std::int64_t kGranule = 512;                       // every request is a multiple
+  static constexpr std::int64_t kLargestSmall = (1_MiB).value;        // what goes to the pools of small blocks
+  static constexpr std::int64_t kBelievable = std::int64_t{1} << 50;  // keeps every sum far from overflow
+  static bool is_small(Index pool) { return pool % 2 == 0; }
 
   enum class State : std::uint8_t { kUsed, kWaiting, kFree, kUnmapped };
   /// A piece of a segment; prev and next are its neighbours there. kUnmapped: addresses without memory (expandable).
@@ -113,6 +118,8 @@ class CachingAllocator {
   void erase_free(Index piece);
   void erase_unmapped(Index piece);
 
+  static std::int64_t segment_bytes(std::int64_t bytes);
+  static std::int64_t page_bytes(Index pool);
   Index take_free(Index pool, std::int64_t bytes);
   Index grow(Index pool, std::int64_t bytes);
   Index grow_expandable(Index pool, std::int64_t bytes);
@@ -132,7 +139,8 @@ class CachingAllocator {
   std::vector<Pending> pending_;
   Index unused_pending_ = kNone;
   std::vector<Index> scratch_;
-  std::uint64_t next_address_ = 0;
+  DriverAddresses driver_;
+  std::uint64_t next_expandable_ = 0;
   std::int64_t allocated_ = 0;
   std::int64_t reserved_ = 0;
   std::int64_t peak_allocated_ = 0;

@@ -22,6 +22,81 @@ constexpr std::int64_t kMiB = 1 << 20;
 
 Bytes mib(std::int64_t n) { return {n * kMiB}; }
 
+/// A random sequence of calls on three streams. Checks after every call what must hold for any sequence, and notes what
+/// the allocator counted.
+class RandomCalls {
+ public:
+  RandomCalls(CachingAllocator& allocator, Bytes capacity, unsigned seed)
+      : allocator_(allocator), capacity_(capacity), random_(seed) {}
+
+  std::vector<std::int64_t> run(int calls) {
+    for (int i = 0; i < calls; ++i) {
+      step();
+      REQUIRE(allocator_.allocated() <= allocator_.reserved());
+      REQUIRE(allocator_.reserved() <= capacity_);
+      REQUIRE(allocator_.allocated() <= allocator_.peak_allocated());
+      REQUIRE(allocator_.reserved() <= allocator_.peak_reserved());
+      if (i % 16 == 0) check_live();
+      noted_.push_back(allocator_.allocated().value);
+      noted_.push_back(allocator_.reserved().value);
+    }
+    return noted_;
+  }
+
+  void free_everything() {
+    for (const auto block : live_) allocator_.free(block);
+    live_.clear();
+    REQUIRE(allocator_.allocated() == Bytes{0});
+  }
+
+ private:
+  std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>(random_() % n); }
+
+  void step() {
+    const std::uint32_t what = below(100);
+    if (what == 0) {
+      allocator_.empty_cache();
+    } else if (what < 5) {
+      allocator_.end(below(4));
+    } else if (what < 50 && !live_.empty()) {
+      std::swap(live_[below(static_cast<std::uint32_t>(live_.size()))], live_.back());
+      const std::vector<Use> uses{below(2), 2 + below(2)};
+      allocator_.free(live_.back(), std::span(uses).first(what < 15 ? what % 3 : 0));
+      live_.pop_back();
+    } else {
+      const std::int64_t bytes = random_() % (std::uint64_t{1} << (8 + below(20)));  // up to 128 MiB
+      try {
+        live_.push_back(allocator_.allocate({bytes}, StreamId{below(3)}));
+        REQUIRE(allocator_.bytes(live_.back()).value >= bytes);
+      } catch (const InputError&) {
+        free_everything();
+      }
+    }
+  }
+
+  /// Live blocks do not overlap, and their sum is what counts as allocated.
+  void check_live() {
+    auto sorted = live_;
+    const auto address = [this](CachingAllocator::Block b) { return allocator_.address(b); };
+    std::erase(sorted, CachingAllocator::Block{});
+    std::sort(sorted.begin(), sorted.end(), [&](auto a, auto b) { return address(a) < address(b); });
+    Bytes sum;
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+      sum += allocator_.bytes(sorted[i]);
+      if (i + 1 == sorted.size()) continue;
+      REQUIRE(address(sorted[i]) + static_cast<std::uint64_t>(allocator_.bytes(sorted[i]).value) <=
+              address(sorted[i + 1]));
+    }
+    REQUIRE(sum == allocator_.allocated());
+  }
+
+  CachingAllocator& allocator_;
+  Bytes capacity_;
+  std::mt19937_64 random_;
+  std::vector<CachingAllocator::Block> live_;
+  std::vector<std::int64_t> noted_;
+};
+
 }  // namespace
 
 TEST_CASE("caching allocator: a fresh tensor of any size costs what torch counted, and what allocated_bytes() says") {
@@ -118,4 +193,60 @@ TEST_CASE("caching allocator: an expandable segment grows by pages and gives bac
   allocator.free(third);
   allocator.empty_cache();
   REQUIRE(allocator.reserved() == mib(0));
+}
+
+TEST_CASE("caching allocator: of equal free blocks the lowest is taken, where the driver puts segments") {
+  CachingAllocator allocator;
+  const auto first = allocator.allocate(mib(40), kMain);
+  const auto second = allocator.allocate(mib(40), kMain);
+  const auto lower = std::min(allocator.address(first), allocator.address(second));
+  REQUIRE(lower == allocator.address(second));  // the driver takes new addresses below
+  allocator.free(second);
+  allocator.free(first);
+  REQUIRE(allocator.address(allocator.allocate(mib(40), kMain)) == lower);
+}
+
+TEST_CASE("caching allocator: a request between the small and the own segment shares one of 20 MiB") {
+  CachingAllocator allocator;
+  const auto a = allocator.allocate({kMiB + 1}, kMain);
+  const auto b = allocator.allocate(mib(8), kMain);
+  REQUIRE(allocator.reserved() == mib(20));
+  allocator.free(a);
+  allocator.free(b);
+  // Merged again: 19 MiB fit, and the 1 MiB left is not worth splitting off.
+  allocator.allocate(mib(19), kMain);
+  REQUIRE(allocator.reserved() == mib(20));
+  REQUIRE(allocator.allocated() == mib(20));
+}
+
+TEST_CASE("caching allocator: any sequence conserves bytes, never overlaps, and comes back to nothing") {
+  for (const bool expandable : {false, true}) {
+    for (unsigned seed = 0; seed < 20; ++seed) {
+      CAPTURE(expandable, seed);
+      const Bytes capacity = mib(seed % 2 == 0 ? 250 : 100'000);
+      CachingAllocator allocator({.capacity = capacity, .expandable_segments = expandable});
+      RandomCalls calls(allocator, capacity, seed);
+      calls.run(600);
+      calls.free_everything();
+      allocator.empty_cache();
+      REQUIRE(allocator.reserved() == Bytes{0});
+    }
+  }
+}
+
+TEST_CASE("caching allocator: the same calls give the same bytes, fresh, after a reset and in a copy") {
+  for (const bool expandable : {false, true}) {
+    const sim::CachingAllocatorOptions options{.capacity = mib(200), .expandable_segments = expandable};
+    CachingAllocator fresh(options);
+    const auto expected = RandomCalls(fresh, options.capacity, 7).run(800);
+    CachingAllocator used(options);
+    RandomCalls(used, options.capacity, 8).run(300);
+    used.reset();
+    CachingAllocator copy = used;
+    REQUIRE(RandomCalls(used, options.capacity, 7).run(800) == expected);
+    REQUIRE(RandomCalls(copy, options.capacity, 7).run(800) == expected);
+    REQUIRE(copy.driver_allocations() == fresh.driver_allocations());
+    REQUIRE(copy.retries() == fresh.retries());
+    REQUIRE(fresh.retries() > 0);
+  }
 }

@@ -49,7 +49,9 @@ std::vector<Sequence> recorded() {
     }
     CachingAllocatorOptions options;
     options.expandable_segments = j.at("expandable");
-    options.capacity = {j.at("free")};
+    // The driver cannot give quite all that it calls free: in sequences that fill the device it refused what would have
+    // left 1.1 MiB and granted what left 3.1 MiB.
+    options.capacity = Bytes{j.at("free")} - 2_MiB;
     if (j.at("allowed") > 0) options.allowed = {j.at("allowed")};
     sequences.push_back(
         {std::string(j.at("name")) + (options.expandable_segments ? " (expandable)" : ""), options, {}});
@@ -100,23 +102,19 @@ class Replay {
 
 TEST_CASE("caching allocator: allocated and reserved are what torch counted after every recorded call") {
   const auto sequences = recorded();
-  REQUIRE(sequences.size() == 28);
+  REQUIRE(sequences.size() == 30);
   std::size_t calls = 0;
   for (const Sequence& sequence : sequences) {
     Replay replay(sequence.options);
-    std::size_t n = 0;
-    for (const Call& call : sequence.calls) {
-      CAPTURE(sequence.name, n, call.op, call.id, call.bytes, call.stream);
+    for (std::size_t n = 0; n < sequence.calls.size(); ++n, ++calls) {
+      const Call& call = sequence.calls[n];
       const bool same = replay(call);
+      CAPTURE(sequence.name, n, call.op, call.id, call.bytes, call.stream);
       CAPTURE(replay.allocator.allocated().value, call.allocated.value);
       CAPTURE(replay.allocator.reserved().value, call.reserved.value);
       CAPTURE(replay.allocator.driver_allocations(), replay.allocator.retries());
-      CHECK(same);
-      if (!same) break;
-      ++n;
+      REQUIRE(same);
     }
-    calls += n;
-    WARN(sequence.name << " " << n << " of " << sequence.calls.size());
   }
-  WARN(calls);
+  REQUIRE(calls == 10427);
 }

@@ -31,6 +31,12 @@ SLEEP_CYCLES = 40_000_000  # about 20 ms
 BOUNDARIES = [1, 511, 512, 513, MIB - 1, MIB, MIB + 1, 2 * MIB, 10 * MIB - 512, 10 * MIB - 511, 10 * MIB, 10 * MIB + 1,
               11 * MIB, 12 * MIB, 19 * MIB - 1, 19 * MIB, 19 * MIB + 1, 20 * MIB, 20 * MIB + 1, 33 * MIB + 512]
 
+EQUALS = {  # few sizes, so that many free blocks are equal and their addresses decide
+    "repeated": [3, 70_000, 600_000, 3 * MIB, 7 * MIB, 16 * MIB, 48 * MIB],
+    "twins": [3, 513, 4096, 70_000, 300_000, 600_000, 900_000],
+    "layers": [4096, 4_194_304, 8_388_608, 12_582_912, 25_165_824, 33_554_432, 67_108_864],
+}
+
 
 def size_of(rng, kind):
     if kind == "mixed":
@@ -45,7 +51,7 @@ def size_of(rng, kind):
         return int(10 * MIB * 30 ** rng.random())  # 10 to 300 MiB
     if kind == "boundary":
         return rng.choice(BOUNDARIES)
-    return rng.choice([3, 70_000, 600_000, 3 * MIB, 7 * MIB, 16 * MIB, 48 * MIB])  # "repeated"
+    return rng.choice(EQUALS[kind])
 
 
 class Sequence:
@@ -166,16 +172,17 @@ def training(seq, rng, calls):
 
 
 PLANS = [  # name, calls, kind of sizes, streams, uses, empty, limit in MiB, allowed in MiB (0: all), ballast
-    ("mixed", 420, "mixed", 1, 0, 0.005, 4000, 0, 0),
-    ("small", 420, "small", 2, 0, 0.01, 2000, 0, 0),
-    ("large", 420, "large", 1, 0, 0.01, 3000, 0, 0),
-    ("boundary", 420, "boundary", 2, 0, 0.01, 1000, 0, 0),
-    ("repeated", 510, "repeated", 1, 0, 0, 1000, 0, 0),
-    ("streams", 510, "mixed", 3, 0, 0.005, 3000, 0, 0),
-    ("uses", 420, "mixed", 3, 0.4, 0.01, 3000, 0, 0),
-    ("limit", 340, "mixed", 1, 0, 0, 900, 1001, 0),
-    ("limit uses", 420, "mixed", 3, 0.3, 0, 900, 1001, 0),
-    ("limit large", 340, "large", 2, 0.1, 0, 1500, 1501, 0),
+    ("mixed", 400, "mixed", 1, 0, 0.005, 4000, 0, 0),
+    ("small", 250, "small", 2, 0, 0.01, 2000, 0, 0),
+    ("large", 250, "large", 1, 0, 0.01, 3000, 0, 0),
+    ("boundary", 400, "boundary", 2, 0, 0.01, 1000, 0, 0),
+    ("repeated", 450, "repeated", 2, 0, 0.003, 2000, 0, 0),
+    ("twins", 450, "twins", 1, 0, 0.003, 1000, 0, 0),
+    ("layers", 450, "layers", 1, 0, 0.003, 2500, 0, 0),
+    ("uses", 400, "mixed", 3, 0.4, 0.01, 3000, 0, 0),
+    ("limit", 300, "mixed", 1, 0, 0, 900, 1001, 0),
+    ("limit uses", 400, "mixed", 3, 0.3, 0, 900, 1001, 0),
+    ("limit layers", 300, "layers", 2, 0.1, 0, 1500, 1501, 0),
     ("full", 250, "mixed", 2, 0, 0, 900, 0, 1),
 ]
 
@@ -210,10 +217,10 @@ def main(path):
             held = (free - 1024 * MIB) // (20 * MIB) * 20 * MIB if ballast else 0
             drive(seq, rng, calls, kind, streams, uses, empty, limit * MIB, held)
 
-        run(name, 100 + i, allowed * MIB, body, lines, pointers)
-    for seed in (200, 201):
+        run(name, 300 + i, allowed * MIB, body, lines, pointers)
+    for seed in (400, 401):
         run("training", seed, 0, lambda seq, rng, free: training(seq, rng, 300), lines, pointers)
-    run("training limit", 202, 1301 * MIB, lambda seq, rng, free: training(seq, rng, 300), lines, pointers)
+    run("training limit", 402, 1301 * MIB, lambda seq, rng, free: training(seq, rng, 300), lines, pointers)
     with open(path, "w") as f:
         f.writelines(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
     with open(path + ".pointers", "w") as f:
