@@ -83,7 +83,8 @@ void RankTrace::weight_copies() {
     sum += weights.back();
   }
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    const double part = static_cast<double>(weights[i].value) / static_cast<double>(std::max<std::int64_t>(sum.value, 1));
+    const double part =
+        static_cast<double>(weights[i].value) / static_cast<double>(std::max<std::int64_t>(sum.value, 1));
     const Bytes bytes{std::llround(part * static_cast<double>(left.value))};
     trace_.allocate(trace_.keep(), std::min(bytes, left));
     left -= std::min(bytes, left);

@@ -70,8 +70,8 @@ StageTrace::StageTrace(TraceBuilder& trace, const RankModel& rank)
 
 void StageTrace::run() {
   const std::vector<std::size_t> visits = visits_of(job_, traced_micro_batches(job_));
-  const auto ahead = static_cast<std::size_t>(
-      warm_up(job_, rank_.stage->pipeline_rank, static_cast<std::int64_t>(visits.size())));
+  const auto ahead =
+      static_cast<std::size_t>(warm_up(job_, rank_.stage->pipeline_rank, static_cast<std::int64_t>(visits.size())));
   for (std::size_t k = 0; k < ahead; ++k) forward(stages_[visits[k]]);
   for (std::size_t k = 0; k < visits.size(); ++k) {
     if (k + ahead < visits.size()) forward(stages_[visits[k + ahead]]);

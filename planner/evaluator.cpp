@@ -4,6 +4,7 @@
 
 #include "models/errors.hpp"
 #include "planner/rank_estimate.hpp"
+#include "planner/reserved.hpp"
 
 namespace ebb {
 
@@ -179,7 +180,9 @@ Answer Evaluator::answer_on(const Candidate& candidate, std::span<const std::siz
       answer.device_terms = terms_between_steps(plan_);
     }
     answer.device_between_steps = std::max(answer.device_between_steps, use.always + use.leaving);
-    answer.device_reserved = std::max(answer.device_reserved, reserved_bound(candidate.policy, use));
+    const Bytes bound = reserved_bound(candidate.policy, use);
+    if (bound > answer.device_reserved) answer.reserving_rank = rank;
+    answer.device_reserved = std::max(answer.device_reserved, bound);
   }
   const HostBytes host_bytes = host(candidate);
   answer.host_pinned_per_rank = host_bytes.pinned;
@@ -190,6 +193,10 @@ Answer Evaluator::answer_on(const Candidate& candidate, std::span<const std::siz
   answer.fits_host = fits_host(candidate);
   answer.slowdown = answer.step.value / resident_step_;
   return answer;
+}
+
+Bytes Evaluator::likely_reserved(const Answer& answer) const {
+  return predicted_reserved(ranks_.ranks()[answer.reserving_rank], answer.candidate);
 }
 
 HostBytes Evaluator::host(const Candidate& candidate) {

@@ -36,7 +36,8 @@ namespace {
 class NormTape {
  public:
   using Slot = LayerTapeWriter::Slot;
-  NormTape(LayerTapeWriter& tape, const LayerSizes& sizes, std::int64_t width) : tape_(tape), sizes_(sizes), width_(width) {}
+  NormTape(LayerTapeWriter& tape, const LayerSizes& sizes, std::int64_t width)
+      : tape_(tape), sizes_(sizes), width_(width) {}
 
   void forward() {
     output_ = tape_.allocate(bytes());

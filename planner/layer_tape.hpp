@@ -1,7 +1,7 @@
 // LayerTape: the tensors of one transformer layer in one micro-batch, in the order in which forward and backward
-// allocate and free them. The gradient of the residual stream is the caller's: each half of a layer adds to it in place.
-// Sizes are those of layer_activations.hpp; this adds the order and the temporaries. One tape
-// serves all layers of its kind.
+// allocate and free them. The gradient of the residual stream is the caller's: each half of a layer adds to it in
+// place. Sizes are those of layer_activations.hpp; this adds the order and the temporaries. One tape serves all layers
+// of its kind.
 #pragma once
 
 #include <cstdint>

@@ -149,9 +149,9 @@ class FeedForwardTape {
   using Slot = LayerTapeWriter::Slot;
   struct Shape {
     std::int64_t rows = 0;
-    std::int64_t columns = 0;    // of the rank, without the gate
-    std::int64_t width = 0;      // of input and output
-    bool grouped = false;        // experts in one product; their rows are not split
+    std::int64_t columns = 0;  // of the rank, without the gate
+    std::int64_t width = 0;    // of input and output
+    bool grouped = false;      // experts in one product; their rows are not split
     std::int64_t weights = 1;
     bool drops_all = false;      // recomputed as a whole
     bool drops_product = false;  // only the activation's output is

@@ -16,8 +16,7 @@ constexpr Bytes kUnlimited{std::int64_t{1} << 50};
 
 class Replay {
  public:
-  Replay(std::uint32_t tensors, const sim::CachingAllocatorOptions& options)
-      : allocator_(options), blocks_(tensors) {}
+  Replay(std::uint32_t tensors, const sim::CachingAllocatorOptions& options) : allocator_(options), blocks_(tensors) {}
 
   const sim::CachingAllocator& allocator() const { return allocator_; }
 

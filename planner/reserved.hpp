@@ -13,19 +13,20 @@ struct ReservedOptions {
 
 /// What torch would report.
 struct PredictedMemory {
-  Bytes init_allocated{0};  // when training starts
-  Bytes init_peak{0};       // highest allocated until then
-  Bytes allocated{0};       // between steps
-  Bytes peak_allocated{0};  // highest in a later step
-  Bytes reserved{0};        // after a step, once steps do not change it any more
-  Bytes first_peak{0};      // highest allocated in the first step
-  Bytes first_reserved{0};  // after it
+  Bytes init_allocated{0};   // when training starts
+  Bytes init_peak{0};        // highest allocated until then
+  Bytes allocated{0};        // between steps
+  Bytes peak_allocated{0};   // highest in a later step
+  Bytes reserved{0};         // after a step, once steps do not change it any more
+  Bytes first_peak{0};       // highest allocated in the first step
+  Bytes first_reserved{0};   // after it
   std::int64_t retries = 0;  // how often the device was full and the cache was given back
 };
 
-/// Steps until one leaves reserved memory unchanged, at most six. On a device of the job's memory less the context; when
-/// the trace does not fit even there, on one without a limit. Precondition: as for lower().
-PredictedMemory predicted_memory(const RankModel& rank, const Candidate& candidate, const ReservedOptions& options = {});
+/// Steps until one leaves reserved memory unchanged, at most six. On a device of the job's memory less the context;
+/// when the trace does not fit even there, on one without a limit. Precondition: as for lower().
+PredictedMemory predicted_memory(const RankModel& rank, const Candidate& candidate,
+                                 const ReservedOptions& options = {});
 PredictedMemory replay(const AllocationTrace& trace, Bytes capacity, const ReservedOptions& options = {});
 
 /// PredictedMemory::reserved.
