@@ -34,7 +34,7 @@ Table candidate_table() {
                 {"chunk"},
                 {"device peak"},
                 {"reserved ~"},
-                {"<="},
+                {"needs <="},
                 {"pinned/rank"},
                 {"pinned/host"},
                 {"optimizer"},

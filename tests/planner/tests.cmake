@@ -1,5 +1,6 @@
 ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/activations_test.cpp
+  planner/allocation_trace_test.cpp
   planner/candidates_test.cpp
   planner/chunking_test.cpp
   planner/compute_model_test.cpp
@@ -11,6 +12,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/lower_test.cpp
   planner/parameters_test.cpp
   planner/recommend_test.cpp
+  planner/reserved_test.cpp
   planner/verify_test.cpp
   planner/windowed_loop_test.cpp
   planner/search_test.cpp
