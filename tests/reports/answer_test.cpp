@@ -40,9 +40,10 @@ PlanReport plan() {
 TEST_CASE("a plan's JSON has the agreed keys, null where a parameter is unused") {
   const auto json = nlohmann::json::parse(to_json(plan()));
   const auto& pick = json.at("recommendation");
-  for (const char* key : {"policy", "chunk_numel", "chunk_size_mb", "fraction", "slots", "flags", "requires",
-                          "device_peak_bytes", "device_reserved_bytes", "host_pinned_bytes_per_rank",
-                          "host_pinned_bytes_per_host", "optimizer_seconds", "step_seconds", "reason"})
+  for (const char* key :
+       {"policy", "chunk_numel", "chunk_size_mb", "fraction", "slots", "flags", "requires", "device_peak_bytes",
+        "device_reserved_bytes", "device_reserved_likely_bytes", "host_pinned_bytes_per_rank",
+        "host_pinned_bytes_per_host", "optimizer_seconds", "step_seconds", "reason"})
     CHECK(pick.contains(key));
   CHECK(pick.at("chunk_numel") == 400'000'000);
   CHECK(pick.at("chunk_size_mb").is_null());
