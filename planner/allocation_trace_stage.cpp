@@ -14,6 +14,16 @@ namespace {
 
 constexpr Bytes kMatmulWorkspace = 32_MiB;
 
+/// What the host needs to enqueue the operations of eager forward, for each tensor that they allocate. Measured: one
+/// H200 host, torch 2.11, 24 layers of the measured job's shape written out in Python: 17.7 to 26.4 us, median 20
+/// (tests/data/measured/h200-eager-forward.jsonl).
+constexpr double kEnqueueSeconds = 20e-6;
+
+std::int64_t allocations_of(const std::vector<LayerTape::Op>& ops) {
+  return std::count_if(ops.begin(), ops.end(),
+                       [](const LayerTape::Op& op) { return op.kind == LayerTape::Kind::allocate; });
+}
+
 /// Micro-batches that a step of the trace has: enough to fill the pipeline, and two more. Those in between repeat.
 std::int64_t traced_micro_batches(const Job& job) {
   const std::int64_t stages = job.parallel.pipeline;
@@ -106,7 +116,10 @@ void StageTrace::first_use(FirstUse what, Bytes bytes) {
 }
 
 TraceTensor StageTrace::layer_forward(const LayerTape& tape, TraceTensor input, Layer& layer) {
-  trace_.advance(layer_forward_);
+  const Seconds enqueued{kEnqueueSeconds * static_cast<double>(allocations_of(tape.forward))};
+  const Seconds host = std::min(enqueued, layer_forward_);
+  trace_.advance(host);
+  lead_ += layer_forward_ - host;
   layer.tape = &tape;
   layer.tensors.assign(tape.slots, TraceTensor{});
   layer.tensors[LayerTape::kInput] = input;
@@ -171,6 +184,7 @@ void StageTrace::forward(VirtualStage& stage) {
     hidden = layer_forward(*stage.layers[i], hidden, batch.layers[i - stage.whole_from]);
   if (stage.chunk->mtp_layers > 0) predict(stage, batch);
   batch.last = hidden;
+  trace_.advance(std::exchange(lead_, Seconds{0}));
   if (stage.chunk->output)
     loss_forward(batch);
   else
@@ -197,6 +211,7 @@ void StageTrace::backward(VirtualStage& stage) {
     trace_.release(gradient);
   }
   trace_.release(received);
+  trace_.advance(std::exchange(lead_, Seconds{0}));
   if (--in_flight_ == 0) trace_.release(std::exchange(mask_, TraceTensor{}));
   for (const TraceTensor data : batch.data) trace_.release(data);
 }

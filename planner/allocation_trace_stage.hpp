@@ -87,6 +87,9 @@ class StageTrace {
   Bytes logits_{0};  // in bf16
   Seconds layer_forward_{0};
   Seconds layer_backward_{0};
+  /// How far the host, which allocates, is ahead of the device, where copies end. It waits for the device where it
+  /// reads a loss or hands hidden states on.
+  Seconds lead_{0};
 };
 
 }  // namespace ebb
