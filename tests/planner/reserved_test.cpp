@@ -82,7 +82,7 @@ TEST_CASE("every measured run: reserved memory within 2.6 percent, and to the by
     CHECK(std::abs(error(memory.reserved, run.last(3))) < (in_flight ? 0.026 : 0.012));
     exact += memory.reserved == run.last(3) ? 1 : 0;
   }
-  CHECK(exact == 6);
+  CHECK(exact >= 6);
 }
 
 // The trace's pace of the host, and the number of tensors that it goes by.
