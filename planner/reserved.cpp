@@ -1,6 +1,7 @@
 #include "planner/reserved.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -72,26 +73,31 @@ PredictedMemory replay(const AllocationTrace& trace, Bytes capacity, const Reser
   return memory;
 }
 
+namespace {
+
+/// nullopt: it does not fit.
+std::optional<PredictedMemory> try_replay(const AllocationTrace& trace, Bytes capacity,
+                                          const ReservedOptions& options) {
+  try {
+    return replay(trace, capacity, options);
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
 PredictedMemory predicted_memory(const RankModel& rank, const Candidate& candidate, const ReservedOptions& options) {
   const AllocationTrace trace = allocation_trace(rank, candidate);
   const Gpu& gpu = rank.job->cluster.gpu;
   const Bytes capacity = gpu.memory.value - gpu.context.value;
-  const PredictedMemory unlimited = replay(trace, kUnlimited, options);
+  const PredictedMemory unlimited = try_replay(trace, kUnlimited, options).value_or(PredictedMemory{});
   if (unlimited.peak_reserved <= capacity) return unlimited;
-  try {
-    return replay(trace, capacity, options);
-  } catch (const InputError&) {  // it does not fit
-    return unlimited;
-  }
+  return try_replay(trace, capacity, options).value_or(unlimited);
 }
 
 bool runs_within(const AllocationTrace& trace, Bytes capacity, const ReservedOptions& options) {
-  try {
-    replay(trace, capacity, options);
-    return true;
-  } catch (const InputError&) {
-    return false;
-  }
+  return try_replay(trace, capacity, options).has_value();
 }
 
 Bytes predicted_reserved(const RankModel& rank, const Candidate& candidate, const ReservedOptions& options) {

@@ -25,9 +25,10 @@ struct PredictedMemory {
 };
 
 /// Steps until one leaves reserved memory unchanged, at most six. On a device of the job's memory less the context;
-/// when the trace does not fit even there, on one without a limit. Precondition: as for lower().
+/// when the trace does not fit even there, on one without a limit (all 0 beyond 1 PiB). Precondition: as for lower().
 PredictedMemory predicted_memory(const RankModel& rank, const Candidate& candidate,
                                  const ReservedOptions& options = {});
+/// The same for any trace. InputError when it does not fit into `capacity`.
 PredictedMemory replay(const AllocationTrace& trace, Bytes capacity, const ReservedOptions& options = {});
 
 /// Whether the process gets through when the driver gives it no more than `capacity`. Less than what it would reserve

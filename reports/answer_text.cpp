@@ -67,9 +67,10 @@ class Notes {
 
 void add_row(Table& table, const Candidate& c, bool picked, const std::string& note) {
   table.add_row({picked ? "*" : " ", c.policy, parameters_of(c), format_bytes(c.device_peak),
-                 format_bytes(c.device_reserved_likely), format_bytes(c.device_reserved),
-                 format_bytes(c.host_pinned_per_rank), format_bytes(c.host_pinned_per_host),
-                 format_seconds(c.optimizer), format_seconds(c.step), fmt::format("{:.3f}x", c.slowdown), note});
+                 c.device_reserved_likely > Bytes{0} ? format_bytes(c.device_reserved_likely) : "-",
+                 format_bytes(c.device_reserved), format_bytes(c.host_pinned_per_rank),
+                 format_bytes(c.host_pinned_per_host), format_seconds(c.optimizer), format_seconds(c.step),
+                 fmt::format("{:.3f}x", c.slowdown), note});
 }
 
 void append_table(std::string& text, const Table& table, const Style& style) {
