@@ -58,7 +58,8 @@ struct HostLink {
   Sourced<BytesPerSecond> host_one_way;  // all GPUs of a host, one direction, sum
   Sourced<BytesPerSecond> host_both;     // all GPUs of a host, both directions, sum
   Sourced<Seconds> latency;              // per copy, back to back on a stream
-  /// `both` by the size of the copies, ascending; between two sizes the nearer (as a ratio) counts. Empty: `both`.
+  /// `both` by the bytes of a copy (all pieces of an op together), ascending. A copy has the rate of the next larger
+  /// size, beyond the last the last's: hosts get slower with size, and so it never promises too much. Empty: `both`.
   Sourced<std::vector<SizedRate>> both_by_size{{}, "default: the same at any size"};
   /// From and to memory that is not pinned, alone: the driver copies through a pinned buffer of its own.
   Sourced<BytesPerSecond> pageable_h2d{{8.4e9}, "default: measured beside H200, 8.3 to 8.4 GB/s"};
@@ -109,10 +110,10 @@ struct Calls {
 };
 
 struct Interconnect {
-  Sourced<BytesPerSecond> nvlink;   // collective bus bandwidth per GPU inside a host (or NVLink domain)
-  Sourced<Seconds> nvlink_latency;  // per collective step
-  Sourced<BytesPerSecond> network;  // per GPU, one direction, between hosts
-  Sourced<Seconds> network_latency;
+  Sourced<BytesPerSecond> nvlink;    // collective bus bandwidth per GPU inside a host (or NVLink domain)
+  Sourced<Seconds> nvlink_latency;   // of one step of an NCCL ring with the Simple protocol
+  Sourced<BytesPerSecond> network;   // per GPU, one direction, between hosts
+  Sourced<Seconds> network_latency;  // the same between hosts
   /// The least that a collective takes, whatever NCCL's tables say.
   Sourced<Seconds> collective_floor{{0.0}, "default: NCCL's own tables"};
   /// How much a collective inside an NVLink domain slows down while its GPUs' host links are fully used: its rate is

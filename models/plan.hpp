@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,9 @@ struct Buffer {
   Memory memory = Memory::device;
   Bytes bytes{0};
   bool initial = false;  // exists before the plan starts and outlives it unless released
+  /// Not alive when this phase ends: a window of the optimizer step, or state that must be away by then. It may live
+  /// again afterwards.
+  std::optional<Phase> ends_with = std::nullopt;
 
   bool operator==(const Buffer&) const = default;
 };

@@ -42,6 +42,7 @@ Json candidate_json(const Candidate& candidate) {
 Json buffer_json(const Buffer& buffer) {
   Json json = {{"name", buffer.name}, {"memory", name_of(buffer.memory)}, {"bytes", buffer.bytes.value}};
   if (buffer.initial) json["initial"] = true;
+  if (buffer.ends_with) json["ends_with"] = name_of(*buffer.ends_with);
   return json;
 }
 
@@ -150,11 +151,14 @@ void read_tables(const JsonValue& document, Plan& plan) {
   }
   const JsonValue buffers = document.at("buffers");
   for (std::size_t i = 0; i < buffers.size(); ++i) {
-    buffers[i].require_keys({"name", "memory", "bytes", "initial"});
-    plan.buffers.push_back({buffers[i].at("name").text(),
-                            buffers[i].at("memory").one_of<Memory>(kMemories),
-                            {buffers[i].at("bytes").integer(0, kMost)},
-                            buffers[i].has("initial") && buffers[i].at("initial").boolean()});
+    const JsonValue json = buffers[i];
+    json.require_keys({"name", "memory", "bytes", "initial", "ends_with"});
+    Buffer buffer{.name = json.at("name").text(),
+                  .memory = json.at("memory").one_of<Memory>(kMemories),
+                  .bytes = {json.at("bytes").integer(0, kMost)},
+                  .initial = json.has("initial") && json.at("initial").boolean()};
+    if (json.has("ends_with")) buffer.ends_with = json.at("ends_with").one_of<Phase>(kPhaseCount);
+    plan.buffers.push_back(std::move(buffer));
   }
 }
 

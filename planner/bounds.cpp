@@ -13,6 +13,9 @@ namespace ebb {
 
 namespace {
 
+/// Ranks of one stage come to their optimizer step at the same time, but for launches of a few shards more or less.
+constexpr double kStartSlack = 0.999;
+
 /// Sums of doubles in another order than the simulator's integers: give way by more than they can differ.
 constexpr double kRoundingSlack = 1 - 1e-9;
 
@@ -25,7 +28,7 @@ struct RankBounds::Transfers {
   double last_bytes = 0;              // of the last copy out
 };
 
-RankBounds::RankBounds(const RankModel& rank, const StepSummary& resident, const sim::Sharing& sharing) : rank_(&rank) {
+RankBounds::RankBounds(const RankModel& rank, const StepSummary& resident, const HostLoad& host) : rank_(&rank) {
   bool finalize_seen = false;
   bool step_seen = false;
   for (const PhaseSummary& phase : resident.phases) {
@@ -36,13 +39,17 @@ RankBounds::RankBounds(const RankModel& rank, const StepSummary& resident, const
     step_seen = step_seen || phase.phase == Phase::step;
     if (phase.phase != Phase::step) frame_ += seconds;
   }
-  const sim::CopyRates rates = sim::copy_rates(rank.job->cluster.host_link, sharing);
-  const auto per_second = [&](unsigned set, unsigned direction) {
-    return rates.bytes_per_tick[set][direction] * static_cast<double>(kTicksPerSecond);
-  };
-  h2d_ = per_second(1, 0);
-  d2h_ = per_second(2, 1);
-  most_ = std::max({h2d_, d2h_, per_second(3, 0) + per_second(3, 1)});
+  const Cluster& cluster = rank.job->cluster;
+  const sim::CopyRates shared = sim::copy_rates(cluster, {.ranks_per_host = host.ranks});
+  const sim::CopyRates rates = host.alike ? shared : sim::copy_rates(cluster, {.ranks_per_host = 1});
+  const auto most = [](const sim::CopyRates& r) { return std::max({r.h2d.value, r.d2h.value, r.both.value}); };
+  h2d_ = rates.h2d.value;
+  d2h_ = rates.d2h.value;
+  most_ = most(rates);
+  shared_h2d_ = shared.h2d.value;
+  shared_d2h_ = shared.d2h.value;
+  shared_most_ = most(shared);
+  least_part_ = kStartSlack * static_cast<double>(host.least_owned.value) / static_cast<double>(rank.owned.value);
   const Seconds cast =
       bytes_of(rank.owned, cast_bytes_per_element(rank.job->precision)) / rank.job->cluster.gpu.hbm.value;
   kernels_ = adam_seconds(rank.owned, false) + cast.value;
@@ -55,12 +62,17 @@ double RankBounds::adam_seconds(Numel numel, bool writes_params) const {
   return (bytes / BytesPerSecond{std::max(gpu.adam.value.value, gpu.adam_foreach.value.value)}).value;
 }
 
+/// What `bytes` each way take at least while all ranks of the host move as much.
+double RankBounds::shared_seconds(double bytes) const {
+  return least_part_ * std::max({bytes / shared_h2d_, bytes / shared_d2h_, 2 * bytes / shared_most_});
+}
+
 Seconds RankBounds::chunked_step(std::size_t chunks) const {
   const Job& job = *rank_->job;
   const Calls& calls = job.cluster.calls;
   const double tensors = static_cast<double>(rank_->shards.size());
-  const double each = calls.chunk.value.value + 4 * tensors * calls.tensor_scan.value.value +
-                      2 * calls.launch.value.value + calls.synchronize.value.value;
+  const double each =
+      calls.chunk.value.value + 4 * tensors * calls.tensor_scan.value.value + calls.synchronize.value.value;
   const auto bytes = static_cast<double>(bytes_of(rank_->owned, job.precision.state_bytes()).value);
   return {frame_ + static_cast<double>(chunks) * each + 6 * tensors * job.cluster.host_link.latency.value.value +
           bytes / h2d_ + bytes / d2h_ + kernels_};
@@ -70,6 +82,7 @@ Seconds RankBounds::chunked_step(std::size_t chunks) const {
 ///   all copies in, then Adam and the copy out of the last chunk; the first chunk in and stepped, then all copies out
 ///   slot j: the copies in before its first chunk, its rounds of in, Adam, out, the copies out after its last chunk
 ///   all bytes at the rate of both directions, but for the first copy in and the last copy out, which are alone
+///   all bytes of the host at the host's rates
 double RankBounds::longest_chain(const Transfers& t, std::size_t slots) const {
   const std::size_t chunks = t.in.size();
   if (chunks == 0) return 0;
@@ -77,7 +90,8 @@ double RankBounds::longest_chain(const Transfers& t, std::size_t slots) const {
   double all_out = 0;
   for (std::size_t k = 0; k < chunks; ++k) all_in += t.in[k], all_out += t.out[k];
   double longest = std::max({all_in + t.adam.back() + t.out.back(), t.in.front() + t.adam.front() + all_out,
-                             t.in.front() + t.out.back() + (t.bytes - t.first_bytes - t.last_bytes) / most_});
+                             t.in.front() + t.out.back() + (t.bytes - t.first_bytes - t.last_bytes) / most_,
+                             shared_seconds(t.bytes / 2)});
   double before = 0;  // copies in of the chunks before slot j's first
   for (std::size_t j = 0; j < std::min(slots, chunks); ++j) {
     double chain = before;
@@ -110,8 +124,8 @@ Seconds RankBounds::windowed_step(const Candidate& candidate, bool whole_family,
   const auto moments = static_cast<double>(bytes_of(split.moved, precision.moment_bytes()).value);
   const auto tensors = static_cast<double>(split.moving.size());
   const double masters = tensors * latency + static_cast<double>(use.leaving.value) / h2d_;
-  double windows =
-      std::max({2 * tensors * latency + moments / h2d_, 2 * tensors * latency + moments / d2h_, 2 * moments / most_});
+  double windows = std::max({2 * tensors * latency + moments / h2d_, 2 * tensors * latency + moments / d2h_,
+                             2 * moments / most_, shared_seconds(moments)});
   double called = 0;  // the host's calls, one after another, and what follows the last
   Bytes slots[2];
   if (!whole_family) {

@@ -99,6 +99,9 @@ reports::Candidate report_of(const Answer& answer) {
   report.optimizer = answer.optimizer;
   report.step = answer.step;
   report.slowdown = answer.slowdown;
+  report.first_step = answer.first_step;
+  report.second_step = answer.second_step;
+  report.first_steps_pinned = answer.first_steps_pinned;
   report.reason = answer.reason;
   return report;
 }

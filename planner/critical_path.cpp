@@ -1,6 +1,6 @@
 // The critical path of a timed plan, by Boost.Graph: the longest chain through the dependency graph, an op weighing the
-// time it took. In a predicted timeline every op starts when the last of its predecessors has ended, so this chain is
-// as long as the step; in a measured one what is missing is launch delay.
+// time it took. An op starts when the last of its predecessors has ended, or when the host thread has issued it: what
+// the chain is shorter than the step is time in which the device waited for the host.
 #include <algorithm>
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/dag_shortest_paths.hpp>

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/errors.hpp"
+#include "planner/first_step.hpp"
 #include "planner/rank_estimate.hpp"
 #include "planner/reserved.hpp"
 
@@ -16,26 +17,47 @@ bool same_stage(const RankModel& a, const RankModel& b) { return a.stage == b.st
 
 }  // namespace
 
-Evaluator::Evaluator(const Job& job) : job_(&job), ranks_(job) {
-  sharing_.ranks_per_host = std::min(job.cluster.gpus_per_host, job.parallel.gpus);
+Evaluator::Evaluator(const Job& job)
+    : job_(&job),
+      ranks_(job),
+      hosts_(job, ranks_),
+      ranks_per_host_(std::min(job.cluster.gpus_per_host, job.parallel.gpus)) {
+  find_deciding();
+}
+
+/// The ranks that are slowest and fullest under resident, and what bounds need of them.
+void Evaluator::find_deciding() {
   const Candidate resident;
   struct Extreme {
     std::size_t rank = 0;
     double value = -1;
   } slowest, fullest;
-  std::map<std::size_t, StepSummary> summaries;
-  for (const std::size_t rank : ranks_to_simulate(resident)) {
-    simulate(rank, resident);
-    summaries[rank] = summary_;
-    const double step = to_seconds(summary_.total).value;
-    const double peak = static_cast<double>(summary_.peak_held.value);
-    if (step > slowest.value) slowest = {rank, step};
-    if (peak > fullest.value) fullest = {rank, peak};
+  std::map<std::size_t, StepSummary> summaries;  // by rank
+  for (const std::size_t host : hosts_of(ranks_to_decide(resident))) {
+    simulate(host, resident);
+    const std::vector<std::size_t>& models = hosts_.hosts()[host].models;
+    for (std::size_t cls = 0; cls < models.size(); ++cls) {
+      const std::size_t rank = models[cls];
+      summaries.emplace(rank, summaries_[cls]);
+      const double step = to_seconds(summaries_[cls].total).value;
+      const double peak = static_cast<double>(summaries_[cls].peak_held.value);
+      if (step > slowest.value) slowest = {rank, step};
+      if (peak > fullest.value) fullest = {rank, peak};
+    }
   }
   resident_step_ = slowest.value;
   deciding_ = {slowest.rank};
   if (fullest.rank != slowest.rank) deciding_.push_back(fullest.rank);
-  for (const std::size_t rank : deciding_) bounds_.emplace_back(ranks_.ranks()[rank], summaries[rank], sharing_);
+  for (const std::size_t rank : deciding_) {
+    const HostModel& host = hosts_.hosts()[hosts_.host_of(rank)];
+    Numel least = ranks_.ranks()[rank].owned;
+    for (const std::size_t other : host.models) {
+      const RankModel& model = ranks_.ranks()[other];
+      least = same_stage(model, ranks_.ranks()[rank]) ? std::min(least, model.owned) : Numel{0};
+    }
+    bounds_.emplace_back(ranks_.ranks()[rank], summaries[rank],
+                         HostLoad{.ranks = ranks_per_host_, .alike = host.alike(), .least_owned = least});
+  }
 }
 
 std::vector<std::vector<Shard>> Evaluator::deciding_shards() const {
@@ -58,22 +80,35 @@ Bound Evaluator::family_bound(const Candidate& candidate) const {
 
 Bound Evaluator::probe(const Candidate& candidate) {
   Bound highest;
-  for (const std::size_t rank : deciding_) {
-    simulate(rank, candidate);
-    highest =
-        max_of(highest, {to_seconds(summary_.total), reserved_bound(candidate.policy, device_use(plan_, summary_))});
+  for (const std::size_t host : hosts_of(deciding_)) {
+    simulate(host, candidate);
+    for (std::size_t cls = 0; cls < summaries_.size(); ++cls) {
+      const DeviceUse use = device_use(plans_[cls], summaries_[cls]);
+      highest = max_of(highest, {to_seconds(summaries_[cls].total), reserved_bound(candidate.policy, use)});
+    }
   }
   return highest;
 }
 
-void Evaluator::simulate(std::size_t rank, const Candidate& candidate) {
-  lower_into(ranks_.ranks()[rank], candidate, plan_);
-  simulator_.run(plan_, job_->cluster, sharing_, timeline_);
-  summarize(plan_, timeline_, scratch_, summary_);
+/// All ranks of the host, into plans_, timelines_ and summaries_.
+void Evaluator::simulate(std::size_t host, const Candidate& candidate) {
+  const HostModel& model = hosts_.hosts()[host];
+  const std::size_t classes = model.models.size();
+  if (plans_.size() < classes) plans_.resize(classes);
+  runs_.plans.clear();
+  for (std::size_t cls = 0; cls < classes; ++cls) {
+    lower_into(ranks_.ranks()[model.models[cls]], candidate, plans_[cls]);
+    runs_.plans.push_back(&plans_[cls]);
+  }
+  runs_.class_of_place = model.class_of_place;
+  runs_.first_rank = model.first_rank;
+  simulator_.run(runs_, job_->cluster, timelines_);
+  summaries_.resize(classes);
+  for (std::size_t cls = 0; cls < classes; ++cls) summarize(plans_[cls], timelines_[cls], scratch_, summaries_[cls]);
 }
 
 /// The deciding ranks, so that no answer is below its bound, and those of each stage that are largest in one estimate.
-std::vector<std::size_t> Evaluator::ranks_to_simulate(const Candidate& candidate) const {
+std::vector<std::size_t> Evaluator::ranks_to_decide(const Candidate& candidate) const {
   const std::vector<RankModel>& ranks = ranks_.ranks();
   std::vector<std::size_t> chosen = deciding_;
   for (std::size_t first = 0; first < ranks.size();) {
@@ -98,10 +133,21 @@ std::vector<std::size_t> Evaluator::ranks_to_simulate(const Candidate& candidate
   return chosen;
 }
 
-Answer Evaluator::answer(const Candidate& candidate) { return answer_on(candidate, ranks_to_simulate(candidate)); }
+/// Hosts that carry these ranks, each once, in order.
+std::vector<std::size_t> Evaluator::hosts_of(std::span<const std::size_t> ranks) const {
+  std::vector<std::size_t> hosts;
+  for (const std::size_t rank : ranks) hosts.push_back(hosts_.host_of(rank));
+  std::sort(hosts.begin(), hosts.end());
+  hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
+  return hosts;
+}
 
-Answer Evaluator::answer_of_all_ranks(const Candidate& candidate) {
-  std::vector<std::size_t> all(ranks_.ranks().size());
+Answer Evaluator::answer(const Candidate& candidate) {
+  return answer_on(candidate, hosts_of(ranks_to_decide(candidate)));
+}
+
+Answer Evaluator::answer_of_all_hosts(const Candidate& candidate) {
+  std::vector<std::size_t> all(hosts_.hosts().size());
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
   return answer_on(candidate, all);
 }
@@ -109,11 +155,13 @@ Answer Evaluator::answer_of_all_ranks(const Candidate& candidate) {
 Plan Evaluator::slowest_plan(const Candidate& candidate) {
   Plan slowest;
   Ticks longest{-1};
-  for (const std::size_t rank : ranks_to_simulate(candidate)) {
-    simulate(rank, candidate);
-    if (summary_.total <= longest) continue;
-    longest = summary_.total;
-    slowest = plan_;
+  for (const std::size_t host : hosts_of(ranks_to_decide(candidate))) {
+    simulate(host, candidate);
+    for (std::size_t cls = 0; cls < summaries_.size(); ++cls) {
+      if (summaries_[cls].total <= longest) continue;
+      longest = summaries_[cls].total;
+      slowest = plans_[cls];
+    }
   }
   return slowest;
 }
@@ -159,35 +207,52 @@ Seconds optimizer_of(const StepSummary& summary) {
   return to_seconds(sum);
 }
 
+void merge_first_steps(const RankModel& rank, Seconds optimizer, Seconds step, Answer& answer) {
+  const FirstSteps steps = first_steps(rank, answer.candidate, optimizer, step);
+  answer.first_step = std::max(answer.first_step, steps.first);
+  answer.second_step = std::max(answer.second_step, steps.second);
+  answer.first_steps_pinned = std::max(answer.first_steps_pinned, steps.pinned_in_first + steps.pinned_in_second);
+}
+
+/// The maximum of what the answer has and this rank needs.
+void add_rank(const RankModel& rank, const Plan& plan, const StepSummary& summary, Answer& answer) {
+  const Policy policy = answer.candidate.policy;
+  const DeviceUse use = device_use(plan, summary);
+  const Seconds step = to_seconds(summary.total);
+  merge_phases(summary, policy, use, step > answer.step, answer);
+  merge_first_steps(rank, optimizer_of(summary), step, answer);
+  answer.step = std::max(answer.step, step);
+  answer.optimizer = std::max(answer.optimizer, optimizer_of(summary));
+  if (summary.peak_allocated > answer.device_peak) {
+    answer.device_peak = summary.peak_allocated;
+    answer.device_terms = terms_between_steps(plan);
+  }
+  answer.device_between_steps = std::max(answer.device_between_steps, use.always + use.leaving);
+  answer.device_reserved = std::max(answer.device_reserved, reserved_bound(policy, use));
+}
+
 }  // namespace
 
-Answer Evaluator::answer_on(const Candidate& candidate, std::span<const std::size_t> ranks) {
-  EBB_ASSERT(!ranks.empty());
+Answer Evaluator::answer_on(const Candidate& candidate, std::span<const std::size_t> hosts) {
+  EBB_ASSERT(!hosts.empty());
   Answer answer;
   answer.candidate = candidate;
   answer.flags = flags_of(candidate);
   answer.requires_megatron = requirement_of(candidate.policy);
   answer.objection = objection_to(*job_, candidate);
-  for (const std::size_t rank : ranks) {
-    simulate(rank, candidate);
-    const DeviceUse use = device_use(plan_, summary_);
-    const Seconds step = to_seconds(summary_.total);
-    merge_phases(summary_, candidate.policy, use, step > answer.step, answer);
-    answer.step = std::max(answer.step, step);
-    answer.optimizer = std::max(answer.optimizer, optimizer_of(summary_));
-    if (summary_.peak_allocated > answer.device_peak) {
-      answer.device_peak = summary_.peak_allocated;
-      answer.device_terms = terms_between_steps(plan_);
+  for (const std::size_t host : hosts) {
+    simulate(host, candidate);
+    const std::vector<std::size_t>& models = hosts_.hosts()[host].models;
+    for (std::size_t cls = 0; cls < models.size(); ++cls) {
+      const Bytes bound = answer.device_reserved;
+      add_rank(ranks_.ranks()[models[cls]], plans_[cls], summaries_[cls], answer);
+      if (answer.device_reserved > bound) answer.reserving_rank = models[cls];
     }
-    answer.device_between_steps = std::max(answer.device_between_steps, use.always + use.leaving);
-    const Bytes bound = reserved_bound(candidate.policy, use);
-    if (bound > answer.device_reserved) answer.reserving_rank = rank;
-    answer.device_reserved = std::max(answer.device_reserved, bound);
   }
   const HostBytes host_bytes = host(candidate);
   answer.host_pinned_per_rank = host_bytes.pinned;
-  answer.host_pinned_per_host = host_bytes.pinned * sharing_.ranks_per_host;
-  answer.host_pageable_per_host = host_bytes.pageable * sharing_.ranks_per_host;
+  answer.host_pinned_per_host = host_bytes.pinned * ranks_per_host_;
+  answer.host_pageable_per_host = host_bytes.pageable * ranks_per_host_;
   for (PhaseAnswer& phase : answer.phases) phase.host_pinned = host_bytes.pinned;
   answer.fits_device = answer.device_reserved <= device_budget_of(*job_);
   answer.fits_host = fits_host(candidate);
@@ -210,13 +275,14 @@ HostBytes Evaluator::host(const Candidate& candidate) {
     const HostBytes bytes = host_bytes(rank, candidate);
     most.pinned = std::max(most.pinned, bytes.pinned);
     most.pageable = std::max(most.pageable, bytes.pageable);
+    most.calls = std::max(most.calls, bytes.calls);
   }
   return host_[key] = most;
 }
 
 bool Evaluator::fits_host(const Candidate& candidate) {
   const HostBytes bytes = host(candidate);
-  const std::int64_t ranks = sharing_.ranks_per_host;
+  const std::int64_t ranks = ranks_per_host_;
   // The budget is for pinned memory; what is pageable must find room as well.
   return bytes.pinned * ranks <= host_budget_of(*job_) &&
          (bytes.pinned + bytes.pageable) * ranks <= job_->cluster.host.memory.value;

@@ -1,9 +1,9 @@
 // Evaluator: what candidates of one job cost, by lowering and simulating them.
 //
 // What is exact and what is chosen. Layout, shards, packings and host bytes are computed for every distinct rank
-// (ranks.hpp). A candidate is lowered and simulated on a few of them: in each stage the slowest one and the fullest
-// ones by estimate (rank_estimate.hpp); the answer is the maximum over these. Ranks of one host that load its links
-// together are folded into one (sim::Sharing).
+// (ranks.hpp). A candidate is simulated on a few hosts (hosts.hpp), each with all its ranks at once: those that carry
+// the slowest rank and the fullest ranks of each stage by estimate (rank_estimate.hpp). The answer is the maximum over
+// the ranks of these hosts.
 #pragma once
 
 #include <map>
@@ -12,6 +12,7 @@
 
 #include "models/timeline.hpp"
 #include "planner/bounds.hpp"
+#include "planner/hosts.hpp"
 #include "planner/ranks.hpp"
 #include "planner/search.hpp"
 #include "sim/simulator.hpp"
@@ -32,13 +33,13 @@ class Evaluator {
   Bound bound(const Candidate& candidate) const;
   /// Not above the bound of any candidate with the same policy and fraction.
   Bound family_bound(const Candidate& candidate) const;
-  /// The same from one simulated rank, the slowest by estimate: closer, and dearer.
+  /// The same from the simulated hosts of the deciding ranks: closer, and dearer.
   Bound probe(const Candidate& candidate);
 
   /// Everything but what needs the other answers: `deployable` and `reason` stay as they are.
   Answer answer(const Candidate& candidate);
-  /// The same over every distinct rank, simulated one by one: what answer() is tested against.
-  Answer answer_of_all_ranks(const Candidate& candidate);
+  /// The same over every distinct host: what answer() is tested against.
+  Answer answer_of_all_hosts(const Candidate& candidate);
 
   /// What torch's allocator holds on the rank with the answer's upper bound, by replay.
   Bytes likely_reserved(const Answer& answer) const;
@@ -51,22 +52,26 @@ class Evaluator {
   bool fits_host(const Candidate& candidate);
 
  private:
-  std::vector<std::size_t> ranks_to_simulate(const Candidate& candidate) const;
-  Answer answer_on(const Candidate& candidate, std::span<const std::size_t> ranks);
-  void simulate(std::size_t rank, const Candidate& candidate);
+  std::vector<std::size_t> ranks_to_decide(const Candidate& candidate) const;
+  std::vector<std::size_t> hosts_of(std::span<const std::size_t> ranks) const;
+  Answer answer_on(const Candidate& candidate, std::span<const std::size_t> hosts);
+  void simulate(std::size_t host, const Candidate& candidate);
+  void find_deciding();
 
   const Job* job_;
   RankSet ranks_;
-  sim::Sharing sharing_;
+  HostSet hosts_;
+  std::int64_t ranks_per_host_ = 1;
   std::vector<std::size_t> deciding_;  // ranks
   std::vector<RankBounds> bounds_;     // of deciding ranks
   double resident_step_ = 0;           // seconds
   std::map<Candidate, HostBytes> host_;
-  // Reused from candidate to candidate.
+  // Reused from candidate to candidate; by class of the host simulated last.
   sim::Simulator simulator_;
-  Plan plan_;
-  Timeline timeline_;
-  StepSummary summary_;
+  sim::HostRuns runs_;
+  std::vector<Plan> plans_;
+  std::vector<Timeline> timelines_;
+  std::vector<StepSummary> summaries_;
   std::vector<MemoryEvent> scratch_;
 };
 

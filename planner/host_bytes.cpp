@@ -1,59 +1,75 @@
-// Host memory of each policy: one pinned tensor a shard and state, as torch's caching host allocator rounds it, or one
-// exact region for Ebb's own runtime.
 #include <algorithm>
 
 #include "planner/chunking.hpp"
+#include "planner/host_parts.hpp"
 #include "planner/lowerings.hpp"
-#include "sim/torch_allocator.hpp"
 
 namespace ebb {
 
 namespace {
 
-Bytes pinned_tensors(std::span<const Shard> shards, std::int64_t bytes_per_element) {
-  Bytes sum{0};
-  for (const Shard& shard : shards) sum += sim::pinned_block_bytes(bytes_of(shard.numel, bytes_per_element));
-  return sum;
+using sim::PinnedLayout;
+using sim::PinnedRounding;
+
+void pin_state(const Precision& precision, const Shard& shard, HostParts& parts) {
+  const auto add = [&](PinnedLayout& part, Dtype type) {
+    part.add(bytes_of(shard.numel, size_of(type)), PinnedRounding::power_of_two);
+  };
+  add(parts.moments, precision.exp_avg);
+  add(parts.moments, precision.exp_avg_sq);
+  add(parts.masters, precision.master);
 }
 
-Bytes pinned_state(const Precision& precision, std::span<const Shard> shards) {
-  return pinned_tensors(shards, size_of(precision.exp_avg)) + pinned_tensors(shards, size_of(precision.exp_avg_sq)) +
-         pinned_tensors(shards, size_of(precision.master));
-}
-
-Bytes pinned_windowed(const RankModel& rank, double fraction) {
+HostParts parts_of_state(const RankModel& rank, double fraction) {
   const Precision& precision = rank.job->precision;
-  if (fraction >= 1) return pinned_state(precision, rank.shards);
-  const std::vector<bool> moves = offloaded_by_fraction(rank.shards, fraction, precision.state_bytes());
-  Bytes sum{0};
+  HostParts parts;
+  std::vector<bool> moves;
+  if (fraction < 1) moves = offloaded_by_fraction(rank.shards, fraction, precision.state_bytes());
   for (std::size_t i = 0; i < rank.shards.size(); ++i) {
-    if (moves[i]) sum += pinned_state(precision, {&rank.shards[i], 1});
+    if (moves.empty() || moves[i]) pin_state(precision, rank.shards[i], parts);
   }
-  return sum;
+  return parts;
+}
+
+/// fp32 masters and gradients are pinned, the moments of the host's Adam are not (Megatron-LM hybrid_optimizer.py).
+HostParts parts_of_cpu_adam(const RankModel& rank, double fraction) {
+  const auto shards = std::span<const Shard>(rank.shards).first(shards_on_host(rank, fraction));
+  HostParts parts;
+  for (const Shard& shard : shards) parts.masters.add(bytes_of(shard.numel, 4), PinnedRounding::power_of_two);
+  parts.grads = parts.masters;
+  parts.pageable = bytes_of(owned(shards), 8);
+  return parts;
 }
 
 }  // namespace
 
-HostBytes host_bytes(const RankModel& rank, const Candidate& candidate) {
-  const Precision& precision = rank.job->precision;
+HostParts host_parts(const RankModel& rank, const Candidate& candidate) {
   switch (candidate.policy) {
     case Policy::resident:
       return {};
     case Policy::full_reload:
     case Policy::chunked:
-      return {.pinned = pinned_state(precision, rank.shards)};
+      return parts_of_state(rank, 1.0);
     case Policy::windowed:
-      return {.pinned = pinned_windowed(rank, candidate.fraction)};
-    case Policy::cpu_adam: {
-      // fp32 masters and gradients are pinned, the moments of the host's Adam are not (Megatron-LM
-      // hybrid_optimizer.py).
-      const auto shards = std::span<const Shard>(rank.shards).first(shards_on_host(rank, candidate.fraction));
-      return {.pinned = pinned_tensors(shards, 4) * 2, .pageable = bytes_of(owned(shards), 8)};
+      return parts_of_state(rank, candidate.fraction);
+    case Policy::cpu_adam:
+      return parts_of_cpu_adam(rank, candidate.fraction);
+    case Policy::pipelined: {
+      HostParts parts;
+      parts.region.add(bytes_of(rank.owned, rank.job->precision.state_bytes()), PinnedRounding::exact);
+      return parts;
     }
-    case Policy::pipelined:
-      return {.pinned = bytes_of(rank.owned, precision.state_bytes())};
   }
   return {};
+}
+
+HostBytes host_bytes(const RankModel& rank, const Candidate& candidate) {
+  HostParts parts = host_parts(rank, candidate);
+  PinnedLayout& sum = parts.masters;
+  sum += parts.moments;
+  sum += parts.grads;
+  sum += parts.region;
+  return {.pinned = sum.held, .pageable = parts.pageable, .calls = sum.calls};
 }
 
 }  // namespace ebb

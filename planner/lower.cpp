@@ -138,7 +138,7 @@ OpId cast_to_params(PlanBuilder& plan, const RankModel& rank, const Part& part, 
 
 AdamScratch::AdamScratch(PlanBuilder& plan, Bytes bytes) : plan_(plan) {
   if (bytes.value == 0) return;
-  buffer_ = plan_.buffer("Adam scratch", Memory::device, bytes, false);
+  buffer_ = plan_.buffer("Adam scratch", Memory::device, bytes, false, Phase::step);
   plan_.allocate(buffer_, Phase::step);
 }
 

@@ -36,6 +36,7 @@ void lower_into(const RankModel& rank, const Candidate& candidate, Plan& plan);
 struct HostBytes {
   Bytes pinned{0};
   Bytes pageable{0};
+  std::int64_t calls = 0;  // pinned blocks
 };
 HostBytes host_bytes(const RankModel& rank, const Candidate& candidate);
 

@@ -34,7 +34,7 @@ OpId cast_unquantized(PlanBuilder& plan, const RankModel& rank, const Part& part
 void chunk_step(PlanBuilder& plan, const RankModel& rank, AdamKernel kernel, const Part& part) {
   host_call(plan, rank, part.chunk, kPassesPerChunk);
   const BufferId buffer =
-      plan.buffer("chunk", part.chunk, allocated_state(rank.job->precision, part.shards, kAllState));
+      plan.buffer("chunk", part.chunk, allocated_state(rank.job->precision, part.shards, kAllState), Phase::step);
   const OpId room = plan.allocate(buffer, Phase::step, part.chunk);
   copy_state(plan, rank, OpKind::copy_h2d, Phase::step, kMaster, part, buffer, {room});
   const OpId in = copy_state(plan, rank, OpKind::copy_h2d, Phase::step, kMoments, part, buffer, {});

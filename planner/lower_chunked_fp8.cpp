@@ -77,8 +77,10 @@ OpId QuantizePass::kernel(const Part& part, std::uint8_t states, std::int64_t by
 void QuantizePass::chunk(const BufferLayout& layout, const Part& part, std::uint32_t parameters) {
   host_call(plan_, rank_, part.chunk, kPassesPerChunk);
   const Bytes masters = allocated_state(rank_.job->precision, part.shards, kMaster);
-  const BufferId buffer = plan_.buffer("fp8 chunk", part.chunk, masters + allocated_tensors(part.shards, 2));
-  const BufferId largest = plan_.buffer("fp8 largest", part.chunk, Bytes{round_up(std::int64_t{4} * parameters, 512)});
+  const BufferId buffer =
+      plan_.buffer("fp8 chunk", part.chunk, masters + allocated_tensors(part.shards, 2), Phase::step);
+  const BufferId largest =
+      plan_.buffer("fp8 largest", part.chunk, Bytes{round_up(std::int64_t{4} * parameters, 512)}, Phase::step);
   const bool owns = part.tensors() > 0;
   OpId ready = plan_.allocate(largest, Phase::step, part.chunk);
   if (owns) {

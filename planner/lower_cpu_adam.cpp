@@ -77,7 +77,7 @@ void lower_cpu_adam(PlanBuilder& plan, const RankModel& rank, double fraction) {
   frame.forward_backward();
   frame.finalize();
 
-  const BufferId staging = plan.buffer("staging", Memory::device, staging_bytes(moves), false);
+  const BufferId staging = plan.buffer("staging", Memory::device, staging_bytes(moves), false, Phase::step);
   OpId ready = plan.allocate(staging, Phase::step);
   const bool converts = job.precision.grads != Dtype::fp32;
   if (converts) ready = convert(plan, moves, kGrads, job.precision.grads, staging, {});

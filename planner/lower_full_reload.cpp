@@ -12,8 +12,8 @@ void lower_full_reload(PlanBuilder& plan, const RankModel& rank) {
   const Job& job = *rank.job;
   const AdamKernel kernel = job.adam_of(Policy::full_reload);
   const Part all = whole(rank);
-  const BufferId state =
-      plan.buffer("optimizer state", Memory::device, allocated_state(job.precision, rank.shards, kAllState), true);
+  const BufferId state = plan.buffer("optimizer state", Memory::device,
+                                     allocated_state(job.precision, rank.shards, kAllState), true, Phase::forward);
   StepFrame frame(plan, rank, standard_frame(rank));
 
   const OpId out = copy_state(plan, rank, OpKind::copy_d2h, Phase::forward, kAllState, all, state, {});

@@ -63,7 +63,7 @@ void lower_pipelined(PlanBuilder& plan, const RankModel& rank, Numel slot_numel,
   std::vector<Slot> ring(static_cast<std::size_t>(std::min<std::int64_t>(slots, chunks)));
   const Bytes slot_bytes = sim::allocated_bytes(bytes_of(slot_numel, job.precision.state_bytes()));
   for (std::size_t s = 0; s < ring.size(); ++s) {
-    ring[s].buffer = plan.buffer("slot", s, slot_bytes);
+    ring[s].buffer = plan.buffer("slot", s, slot_bytes, Phase::step);
     ring[s].free = plan.allocate(ring[s].buffer, Phase::step);
   }
   for (std::int64_t k = 0; k < chunks; ++k) {

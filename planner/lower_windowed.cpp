@@ -78,7 +78,7 @@ Windowed::Windowed(PlanBuilder& plan, const RankModel& rank, std::int64_t chunk_
   for (Manager& manager : managers_) {
     if (manager.moves.tensors() > 0) {
       const Bytes bytes = allocated_state(precision, manager.moves.shards, kMaster);
-      manager.masters = plan.buffer("master weights", Memory::device, bytes, true);
+      manager.masters = plan.buffer("master weights", Memory::device, bytes, true, Phase::forward);
     }
     if (manager.stays.tensors() > 0) {
       const Bytes bytes = allocated_state(precision, manager.stays.shards, kAllState);
@@ -136,7 +136,7 @@ void Windowed::masters_leave() {
 void Windowed::chunk_in(Manager& manager, std::size_t k, Phase phase) {
   BufferId& slot = manager.slots[k % 2];
   if (!slot.valid()) {
-    slot = plan_.buffer("slot", k % 2, slot_bytes(rank_.job->precision, manager, k % 2));
+    slot = plan_.buffer("slot", k % 2, slot_bytes(rank_.job->precision, manager, k % 2), Phase::step);
     plan_.allocate(slot, phase);
   }
   // Waits for everything that already stands on the two streams which may still use the slot.

@@ -22,19 +22,20 @@ PlanBuilder::PlanBuilder(Plan& plan, std::size_t expected_ops) : plan_(plan), or
   }
 }
 
-BufferId PlanBuilder::next_buffer(Memory memory, Bytes bytes, bool initial) {
-  plan_.buffers.push_back({{}, memory, bytes, initial});
+BufferId PlanBuilder::next_buffer(Memory memory, Bytes bytes, bool initial, std::optional<Phase> ends_with) {
+  plan_.buffers.push_back({{}, memory, bytes, initial, ends_with});
   return {static_cast<std::uint32_t>(plan_.buffers.size() - 1)};
 }
 
-BufferId PlanBuilder::buffer(std::string_view name, Memory memory, Bytes bytes, bool initial) {
-  const BufferId id = next_buffer(memory, bytes, initial);
+BufferId PlanBuilder::buffer(std::string_view name, Memory memory, Bytes bytes, bool initial,
+                             std::optional<Phase> ends_with) {
+  const BufferId id = next_buffer(memory, bytes, initial, ends_with);
   plan_.buffers.back().name = name;
   return id;
 }
 
-BufferId PlanBuilder::buffer(std::string_view name, std::size_t index, Bytes bytes) {
-  const BufferId id = next_buffer(Memory::device, bytes, false);
+BufferId PlanBuilder::buffer(std::string_view name, std::size_t index, Bytes bytes, std::optional<Phase> ends_with) {
+  const BufferId id = next_buffer(Memory::device, bytes, false, ends_with);
   std::array<char, 20> digits;
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), index).ptr;
   std::string& text = plan_.buffers.back().name;

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <initializer_list>
+#include <optional>
 #include <string_view>
 
 #include "models/plan.hpp"
@@ -28,9 +29,11 @@ class PlanBuilder {
   /// Empties `plan` and writes into it; its vectors keep their memory. `plan` outlives the builder.
   PlanBuilder(Plan& plan, std::size_t expected_ops);
 
-  BufferId buffer(std::string_view name, Memory memory, Bytes bytes, bool initial);
-  /// Named "`name` `index`".
-  BufferId buffer(std::string_view name, std::size_t index, Bytes bytes);
+  /// `ends_with`: see plan.hpp.
+  BufferId buffer(std::string_view name, Memory memory, Bytes bytes, bool initial,
+                  std::optional<Phase> ends_with = std::nullopt);
+  /// A device buffer of the plan's own, named "`name` `index`".
+  BufferId buffer(std::string_view name, std::size_t index, Bytes bytes, std::optional<Phase> ends_with = std::nullopt);
 
   /// Appends `op` (its deps fields are set here). `deps` may hold none().
   OpId add(Op op, std::initializer_list<OpId> deps = {});
@@ -43,7 +46,7 @@ class PlanBuilder {
   OpId last_on(StreamId stream) const { return order_.last_on(stream); }
 
  private:
-  BufferId next_buffer(Memory memory, Bytes bytes, bool initial);
+  BufferId next_buffer(Memory memory, Bytes bytes, bool initial, std::optional<Phase> ends_with);
 
   Plan& plan_;
   Order order_;

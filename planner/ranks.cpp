@@ -1,7 +1,6 @@
 #include "planner/ranks.hpp"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "models/errors.hpp"
@@ -43,7 +42,7 @@ struct Load {
 
 }  // namespace
 
-RankSet::RankSet(const Job& job) {
+RankSet::RankSet(const Job& job) : job_(&job) {
   keep_stages(job);
   for (const StageLayout& stage : stages_) add_ranks(job, stage);
   EBB_ASSERT(!ranks_.empty());
@@ -54,10 +53,11 @@ void RankSet::keep_stages(const Job& job) {
   for (std::int64_t pipeline = 0; pipeline < job.parallel.pipeline; ++pipeline) {
     StageLayout stage = stage_layout(job, pipeline);
     Load load{footprint_of(job, stage, Numel{0}), compute_time(job, pipeline)};
-    bool covered = false;
-    for (std::size_t i = 0; i < stages_.size() && !covered; ++i)
-      covered = loads[i].covers(load) && same_layout(stages_[i], stage);
-    if (covered) continue;
+    std::size_t covering = 0;
+    while (covering < stages_.size() && !(loads[covering].covers(load) && same_layout(stages_[covering], stage)))
+      ++covering;
+    stage_of_pipeline_.push_back(covering);
+    if (covering < stages_.size()) continue;
     stages_.push_back(std::move(stage));
     loads.push_back(std::move(load));
   }
@@ -73,17 +73,26 @@ std::int64_t kind_of(const Shard& shard) { return shard.numel.value * 4 + shard.
 
 void RankSet::add_ranks(const Job& job, const StageLayout& stage) {
   const std::int64_t size = job.parallel.gpus / job.parallel.pipeline;  // pipeline ranks are the slowest to change
-  std::set<std::pair<std::int64_t, std::int64_t>> places;
-  std::set<std::vector<std::int64_t>> kinds;
+  std::map<Place, std::size_t>& places = model_of_.emplace_back();
+  std::map<std::vector<std::int64_t>, std::size_t> kinds;
   std::vector<std::int64_t> kind;
   for (std::int64_t rank = stage.pipeline_rank * size; rank < (stage.pipeline_rank + 1) * size; ++rank) {
     const RankCoordinates at = coordinates_of(job, rank);
     EBB_ASSERT(at.pipeline == stage.pipeline_rank);
-    if (!places.emplace(at.dense_shard, at.expert_shard).second) continue;
+    const auto [place, is_new] = places.emplace(Place{at.dense_shard, at.expert_shard}, 0);
+    if (!is_new) continue;
     kind.clear();
     for (const Shard& shard : rank_shards(stage, at.dense_shard, at.expert_shard)) kind.push_back(kind_of(shard));
-    if (kinds.insert(kind).second) ranks_.push_back(rank_model(job, stage, rank));
+    const auto [known, is_first] = kinds.emplace(kind, ranks_.size());
+    if (is_first) ranks_.push_back(rank_model(job, stage, rank));
+    place->second = known->second;
   }
+}
+
+std::size_t RankSet::model_of(std::int64_t rank) const {
+  const RankCoordinates at = coordinates_of(*job_, rank);
+  const std::size_t stage = stage_of_pipeline_[static_cast<std::size_t>(at.pipeline)];
+  return model_of_[stage].at({at.dense_shard, at.expert_shard});
 }
 
 }  // namespace ebb

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "models/job.hpp"
@@ -24,11 +26,18 @@ class RankSet {
 
   /// Stage by stage, ranks ascending. Never empty.
   const std::vector<RankModel>& ranks() const { return ranks_; }
+  /// The member of ranks() that stands for a global rank: it does the same, or, where its stage was left out, no less.
+  std::size_t model_of(std::int64_t rank) const;
 
  private:
   void keep_stages(const Job& job);
   void add_ranks(const Job& job, const StageLayout& stage);
 
+  using Place = std::pair<std::int64_t, std::int64_t>;  // dense shard, expert shard
+
+  const Job* job_;
+  std::vector<std::size_t> stage_of_pipeline_;          // by pipeline rank: into stages_
+  std::vector<std::map<Place, std::size_t>> model_of_;  // by stage: into ranks_
   std::vector<StageLayout> stages_;
   std::vector<RankModel> ranks_;
 };

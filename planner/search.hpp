@@ -42,6 +42,9 @@ struct Answer {
   Seconds optimizer{0};   // the step phase, max over ranks
   Seconds step{0};        // the whole step
   double slowdown = 1.0;  // step / resident's step
+  Seconds first_step{0};  // the first whole step and the second, max over the ranks simulated (first_step.hpp)
+  Seconds second_step{0};
+  Bytes first_steps_pinned{0};  // host bytes that a rank pins in these two, max likewise
   std::string reason;
   std::vector<PhaseAnswer> phases;
   bool feasible() const { return fits_device && fits_host; }

@@ -33,8 +33,8 @@ StepFrame::StepFrame(PlanBuilder& plan, const RankModel& rank, const FrameOption
   gathers_ahead_ = sharded && parallel.overlap_param_gather;
   reduces_ahead_ = sharded && parallel.overlap_grad_reduce;
   for (const Term& term : rank.footprint.resident) plan_.buffer(term.name, Memory::device, term.bytes, true);
-  activations_ = plan_.buffer("activations", Memory::device, rank.footprint.activations, false);
-  logits_ = plan_.buffer("logits", Memory::device, rank.footprint.logits, false);
+  activations_ = plan_.buffer("activations", Memory::device, rank.footprint.activations, false, Phase::backward);
+  logits_ = plan_.buffer("logits", Memory::device, rank.footprint.logits, false, Phase::backward);
   if (gathers_ahead_) gather(Phase::gather, pieces_.back(), {});
 }
 
@@ -176,7 +176,7 @@ void StepFrame::finalize(OpId prefetch, BufferId prefetched) {
   }
   const OpId reduced = plan_.last_on(kComm);
   if (options_.grad_copies.value > 0) {
-    grad_copies_ = plan_.buffer("fp32 gradients", Memory::device, options_.grad_copies, false);
+    grad_copies_ = plan_.buffer("fp32 gradients", Memory::device, options_.grad_copies, false, Phase::step);
     plan_.allocate(grad_copies_, Phase::finalize);
     plan_.add({.kind = OpKind::kernel,
                .phase = Phase::finalize,
@@ -189,7 +189,7 @@ void StepFrame::finalize(OpId prefetch, BufferId prefetched) {
                .range = options_.copied},
               {reduced});
   }
-  const BufferId norm = plan_.buffer("gradient norm", Memory::device, {512}, false);
+  const BufferId norm = plan_.buffer("gradient norm", Memory::device, {512}, false, Phase::finalize);
   plan_.allocate(norm, Phase::finalize);
   OpId ready = grads_kernel(Work::grad_norm, bytes_of(rank_.owned, options_.grad_size), norm, {reduced});
   if (job.parallel.gpus > 1) {

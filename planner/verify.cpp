@@ -7,41 +7,13 @@
 #include "planner/accesses.hpp"
 #include "planner/content_tracker.hpp"
 #include "planner/order.hpp"
+#include "planner/peak_bound.hpp"
+#include "planner/phase_ends.hpp"
 #include "planner/storage_tracker.hpp"
 
 namespace ebb {
 
-std::string_view name_of(HazardKind kind) {
-  switch (kind) {
-    case HazardKind::not_topological:
-      return "not topological";
-    case HazardKind::use_before_allocate:
-      return "use before allocate";
-    case HazardKind::use_after_release:
-      return "use after release";
-    case HazardKind::unordered_access:
-      return "unordered access";
-    case HazardKind::double_release:
-      return "double release";
-    case HazardKind::leak:
-      return "leak";
-    case HazardKind::issued_early:
-      return "issued early";
-  }
-  return "";
-}
-
 namespace {
-
-/// "copy_h2d 12 (chunk 3)".
-std::string describe(const Plan& plan, OpId id) {
-  const Op& op = plan.ops[id.index];
-  std::string text(name_of(op.kind));
-  if (op.work != Work::none) text.append(" ").append(name_of(op.work));
-  text.append(" ").append(std::to_string(id.index));
-  if (op.chunk != kNoChunk) text.append(" (chunk ").append(std::to_string(op.chunk)).append(")");
-  return text;
-}
 
 class Verifier {
  public:
@@ -54,7 +26,8 @@ class Verifier {
  private:
   static constexpr std::size_t kStates = 5;
 
-  void report(HazardKind kind, OpId first, OpId second, BufferId buffer, std::string_view what);
+  void report(HazardKind kind, OpId first, OpId second, BufferId buffer, std::string_view what, Edge missing = {});
+  OpId next_allocation(BufferId buffer, OpId from) const;
   void check_issue(OpId id, const Op& op);
   void check_life(OpId id, const Op& op);
   void check_storage(OpId id, const Op& op, const Accesses& accesses);
@@ -72,19 +45,31 @@ class Verifier {
   std::vector<Hazard> hazards_;
 };
 
-void Verifier::report(HazardKind kind, OpId first, OpId second, BufferId buffer, std::string_view what) {
+void Verifier::report(HazardKind kind, OpId first, OpId second, BufferId buffer, std::string_view what, Edge missing) {
   std::string text = describe(plan_, first);
   text.append(" ").append(what);
   if (second.valid()) text.append(" ").append(describe(plan_, second));
   if (buffer.valid()) text.append(" [").append(plan_.buffers[buffer.index].name).append("]");
-  hazards_.push_back({kind, first, second, buffer, std::move(text)});
+  hazards_.push_back({kind, first, second, buffer, std::nullopt, std::move(text)});
+  if (!missing.first.valid() || !missing.second.valid()) return;
+  hazards_.back().text += describe(plan_, missing);
+  hazards_.back().missing = missing;
+}
+
+/// none() when the buffer is not allocated from there on.
+OpId Verifier::next_allocation(BufferId buffer, OpId from) const {
+  for (std::uint32_t i = from.index; i < plan_.ops.size(); ++i) {
+    if (plan_.ops[i].kind == OpKind::allocate && plan_.ops[i].buffer == buffer) return {i};
+  }
+  return OpId::none();
 }
 
 void Verifier::check_issue(OpId id, const Op& op) {
   if (plan_.streams[op.stream.index].kind == StreamKind::host) {
     last_host_ = id;
   } else if (last_host_.valid() && !order_.before(last_host_, id)) {
-    report(HazardKind::issued_early, id, last_host_, BufferId::none(), "may start before it is issued, after");
+    report(HazardKind::issued_early, id, last_host_, BufferId::none(), "may start before it is issued, after",
+           {last_host_, id});
   }
 }
 
@@ -94,7 +79,8 @@ void Verifier::check_life(OpId id, const Op& op) {
     if (storage.alive()) {
       report(HazardKind::leak, id, storage.allocated(), op.buffer, "allocates a buffer that is alive");
     } else if (storage.released().valid() && !order_.before(storage.released(), id)) {
-      report(HazardKind::unordered_access, storage.released(), id, op.buffer, "is not ordered before");
+      report(HazardKind::unordered_access, storage.released(), id, op.buffer, "is not ordered before",
+             {storage.released(), id});
     }
     return storage.allocate(id);
   }
@@ -103,12 +89,14 @@ void Verifier::check_life(OpId id, const Op& op) {
     return report(kind, id, storage.released(), op.buffer, "releases a buffer that is not alive");
   }
   if (storage.allocated().valid() && !order_.before(storage.allocated(), id)) {
-    report(HazardKind::use_before_allocate, id, storage.allocated(), op.buffer, "may release before");
+    report(HazardKind::use_before_allocate, id, storage.allocated(), op.buffer, "may release before",
+           {storage.allocated(), id});
   }
   found_.clear();
   storage.release(order_, id, op.after, found_);
   for (const OpId use : found_) {
-    report(HazardKind::use_after_release, use, id, op.buffer, "may still run when the storage is handed back by");
+    report(HazardKind::use_after_release, use, id, op.buffer, "may still run when the storage is handed back by",
+           {use, id});
   }
 }
 
@@ -116,14 +104,17 @@ void Verifier::check_storage(OpId id, const Op& op, const Accesses& accesses) {
   StorageTracker& storage = storage_[op.buffer.index];
   if (!storage.alive()) {
     if (storage.ever()) {
-      report(HazardKind::use_after_release, id, storage.released(), op.buffer, "uses a buffer released by");
+      report(HazardKind::use_after_release, id, storage.released(), op.buffer, "uses a buffer released by",
+             {id, storage.released()});
     } else {
-      report(HazardKind::use_before_allocate, id, OpId::none(), op.buffer, "uses a buffer that is not allocated yet");
+      report(HazardKind::use_before_allocate, id, OpId::none(), op.buffer, "uses a buffer that is not allocated yet",
+             {next_allocation(op.buffer, id), id});
     }
     return;
   }
   if (storage.allocated().valid() && !order_.before(storage.allocated(), id)) {
-    report(HazardKind::use_before_allocate, id, storage.allocated(), op.buffer, "may start before");
+    report(HazardKind::use_before_allocate, id, storage.allocated(), op.buffer, "may start before",
+           {storage.allocated(), id});
   }
   storage.use(order_, id, op, accesses.storage_write, found_);
 }
@@ -155,9 +146,10 @@ std::vector<Hazard> Verifier::run() {
     std::sort(found_.begin(), found_.end());
     found_.erase(std::unique(found_.begin(), found_.end()), found_.end());
     for (const OpId earlier : found_) {
-      report(HazardKind::unordered_access, earlier, id, op.buffer, "is not ordered before");
+      report(HazardKind::unordered_access, earlier, id, op.buffer, "is not ordered before", {earlier, id});
     }
   }
+  find_phase_leaks(plan_, hazards_);
   for (std::uint32_t b = 0; b < plan_.buffers.size(); ++b) {
     if (!storage_[b].alive() || plan_.buffers[b].initial) continue;
     report(HazardKind::leak, storage_[b].allocated(), OpId::none(), BufferId{b}, "is never undone");
@@ -169,7 +161,7 @@ std::vector<Hazard> Verifier::run() {
 std::vector<Hazard> topology(const Plan& plan) {
   std::vector<Hazard> hazards;
   const auto report = [&](OpId op, OpId on) {
-    hazards.push_back({HazardKind::not_topological, op, on, BufferId::none(),
+    hazards.push_back({HazardKind::not_topological, op, on, BufferId::none(), std::nullopt,
                        describe(plan, op) + " depends on op " + std::to_string(on.index) + ", which is not before it"});
   };
   for (std::uint32_t i = 0; i < plan.ops.size(); ++i) {
@@ -190,6 +182,14 @@ std::vector<Hazard> verify(const Plan& plan) {
   std::vector<Hazard> hazards = topology(plan);
   if (!hazards.empty()) return hazards;
   return Verifier(plan).run();
+}
+
+std::vector<Hazard> verify(const Plan& plan, Bytes budget) {
+  std::vector<Hazard> hazards = topology(plan);
+  if (!hazards.empty()) return hazards;
+  hazards = Verifier(plan).run();
+  find_excess(plan, budget, hazards);
+  return hazards;
 }
 
 }  // namespace ebb

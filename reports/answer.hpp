@@ -39,6 +39,9 @@ struct Candidate {
   Seconds optimizer{0};
   Seconds step{0};
   double slowdown = 1;
+  Seconds first_step{0};
+  Seconds second_step{0};
+  Bytes first_steps_pinned{0};  // host bytes that a rank pins in these two
   std::string reason;
 };
 

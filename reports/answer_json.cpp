@@ -40,6 +40,9 @@ Json to_json(const Candidate& c) {
   json["optimizer_seconds"] = c.optimizer.value;
   json["step_seconds"] = c.step.value;
   json["slowdown"] = c.slowdown;
+  json["first_step_seconds"] = c.first_step.value;
+  json["second_step_seconds"] = c.second_step.value;
+  json["first_steps_pinned_bytes"] = c.first_steps_pinned.value;
   json["reason"] = c.reason;
   json["device_terms"] = to_json(c.device_terms);
   return json;

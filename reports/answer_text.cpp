@@ -94,6 +94,19 @@ std::string job_line(const Header& header) {
                      format_bytes(header.host_budget), header.compute_measured ? "as measured" : "by roofline");
 }
 
+/// "first step +5.2 s (pins 14.7 GiB a rank)"; nothing for a policy that pins nothing then.
+std::string first_steps_line(const Candidate& c) {
+  if (c.first_steps_pinned.value == 0) return "";
+  std::string text;
+  const auto add = [&](const char* name, Seconds seconds) {
+    if (seconds <= c.step) return;
+    text += fmt::format("{}{} +{}", text.empty() ? "" : ", ", name, format_seconds(seconds - c.step));
+  };
+  add("first step", c.first_step);
+  add("second step", c.second_step);
+  return text.empty() ? "" : fmt::format("{} (pins {} a rank)\n", text, format_bytes(c.first_steps_pinned));
+}
+
 std::string answer_lines(const PlanReport& report, const Style& style) {
   if (!report.recommended) {
     std::string text = fmt::format("{}: {}\n", style.bold("nothing fits"), report.shortfall);
@@ -102,7 +115,8 @@ std::string answer_lines(const PlanReport& report, const Style& style) {
   }
   const Candidate& pick = report.candidates[*report.recommended];
   const std::string flags = pick.flags.empty() ? "no flag" : joined(pick.flags);
-  return fmt::format("{}\ntakes it: {}\nwhy: {}.\n", style.green(flags), pick.takers, pick.reason);
+  return fmt::format("{}\ntakes it: {}\nwhy: {}.\n{}", style.green(flags), pick.takers, pick.reason,
+                     first_steps_line(pick));
 }
 
 }  // namespace
@@ -138,6 +152,7 @@ std::string to_text(const SimulateReport& report, const Style& style) {
   if (!c.flags.empty()) text += fmt::format("{}\n", style.green(joined(c.flags)));
   text += fmt::format("takes it: {}\n", c.takers);
   if (!c.reason.empty()) text += fmt::format("but: {}\n", c.reason);
+  text += first_steps_line(c);
   Table table = candidate_table();
   add_row(table, c, true, "");
   text += "\n";

@@ -54,7 +54,8 @@ class CachingAllocator {
   Block allocate(Bytes bytes, StreamId stream);
   /// The last reference goes. `uses`: what record_stream noted and has not ended; the bytes stop counting as allocated
   /// now, and the block can be given out again once all of them have. (torch notes a use at the free: it ends when the
-  /// other stream has done all that was enqueued on it by then.) Precondition: `block` is live.
+  /// other stream has done all that was enqueued on it by then; its own stream is no other.) Precondition: `block` is
+  /// live.
   void free(Block block, std::span<const Use> uses = {});
   /// `use` has ended: from the next allocate() on, blocks that waited for it alone can be given out.
   void end(Use use);

@@ -1,46 +1,35 @@
 #include "sim/copy_rates.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include "models/errors.hpp"
-#include "sim/max_min.hpp"
+#include "sim/fabric.hpp"
 
 namespace ebb::sim {
-namespace {
 
-enum Link : unsigned { kH2d, kD2h, kBoth, kHostH2d, kHostD2h, kHostBoth, kLinks };
-
-constexpr std::uint64_t bit(Link link) { return std::uint64_t{1} << link; }
-
-}  // namespace
-
-CopyRates copy_rates(const HostLink& link, const Sharing& sharing) {
+CopyRates copy_rates(const Cluster& cluster, const Sharing& sharing) {
   EBB_ASSERT(sharing.ranks_per_host >= 1);
-  const double ranks = static_cast<double>(sharing.ranks_per_host);
-  std::array<double, kLinks> capacities{};
-  capacities[kH2d] = link.h2d.value.value;
-  capacities[kD2h] = link.d2h.value.value;
-  capacities[kBoth] = link.both.value.value;
-  capacities[kHostH2d] = capacities[kHostD2h] = link.host_one_way.value.value / ranks;
-  capacities[kHostBoth] = link.host_both.value.value / ranks;
-  for (const double capacity : capacities) EBB_ASSERT(capacity > 0);
-
-  const std::array<Flow, kDirections> flows = {
-      Flow{.links = bit(kH2d) | bit(kBoth) | bit(kHostH2d) | bit(kHostBoth)},
-      Flow{.links = bit(kD2h) | bit(kBoth) | bit(kHostD2h) | bit(kHostBoth), .weight = link.d2h_weight.value}};
-
+  const std::vector<std::uint32_t> classes(static_cast<std::size_t>(sharing.ranks_per_host), 0);
+  Fabric fabric;
+  fabric.build(cluster, classes, 1, {});
+  const auto solve = [&](FlowId in, FlowId out) {
+    const std::array<FlowId, 3> flows = {in, out, kNoFlow};
+    std::array<double, 3> rates{};
+    fabric.solve(0, flows, rates);
+    for (double& rate : rates) rate *= static_cast<double>(kTicksPerSecond);
+    return rates;
+  };
+  std::vector<Bytes> sizes = {{0}};
+  for (const SizedRate& point : cluster.host_link.both_by_size.value) sizes.push_back(point.bytes);
   CopyRates rates;
-  for (unsigned set = 1; set < rates.bytes_per_tick.size(); ++set) {
-    std::array<Flow, kDirections> active{};
-    std::array<double, kDirections> solved{};
-    std::size_t count = 0;
-    for (unsigned d = 0; d < kDirections; ++d) {
-      if ((set >> d & 1U) != 0) active[count++] = flows[d];
-    }
-    max_min(capacities, std::span(active).first(count), std::span(solved).first(count));
-    count = 0;
-    for (unsigned d = 0; d < kDirections; ++d) {
-      if ((set >> d & 1U) == 0) continue;
-      rates.bytes_per_tick[set][d] = solved[count++] / static_cast<double>(kTicksPerSecond);
-    }
+  for (const Bytes size : sizes) {
+    const FlowId in = fabric.copy_flow(0, Direction::h2d, Memory::pinned, size);
+    const FlowId out = fabric.copy_flow(0, Direction::d2h, Memory::pinned, size);
+    rates.h2d.value = std::max(rates.h2d.value, solve(in, kNoFlow)[0]);
+    rates.d2h.value = std::max(rates.d2h.value, solve(kNoFlow, out)[1]);
+    const auto both = solve(in, out);
+    rates.both.value = std::max(rates.both.value, both[0] + both[1]);
   }
   return rates;
 }

@@ -15,13 +15,6 @@ double moving(Bytes bytes, double ticks_per_byte) {
   return bytes.value == 0 ? 0.0 : static_cast<double>(bytes.value) * ticks_per_byte;
 }
 
-Ticks rounded(double ticks) {
-  EBB_ASSERT(ticks >= 0);
-  if (ticks > static_cast<double>(kLongestOp.value)) throw too_long();
-  // Not std::llround: a library call an op, for the sake of the last bit just under a half.
-  return {static_cast<std::int64_t>(ticks + 0.5)};  // NOLINT(bugprone-incorrect-roundings)
-}
-
 }  // namespace
 
 InputError too_long() {
@@ -29,8 +22,19 @@ InputError too_long() {
                     "check the batch, and the cluster's rates and latencies");
 }
 
+Ticks rounded_ticks(double ticks) {
+  EBB_ASSERT(ticks >= 0);
+  if (ticks > static_cast<double>(kLongestOp.value)) throw too_long();
+  // Not std::llround: a library call an op, for the sake of the last bit just under a half.
+  return {static_cast<std::int64_t>(ticks + 0.5)};  // NOLINT(bugprone-incorrect-roundings)
+}
+
 OpCost::OpCost(const Cluster& cluster, const Sharing& sharing)
-    : copy_latency_(in_ticks(cluster.host_link.latency.value)),
+    : issue_launch_(to_ticks(cluster.calls.launch.value)),
+      issue_copy_(to_ticks(cluster.calls.copy.value)),
+      issue_collective_(to_ticks(cluster.calls.collective.value)),
+      issue_event_(to_ticks(cluster.calls.event.value)),
+      copy_latency_(in_ticks(cluster.host_link.latency.value)),
       synchronize_(in_ticks(cluster.calls.synchronize.value)),
       launch_(in_ticks(cluster.calls.launch.value)),
       chunk_(in_ticks(cluster.calls.chunk.value)),
@@ -39,10 +43,7 @@ OpCost::OpCost(const Cluster& cluster, const Sharing& sharing)
       adam_foreach_(per_byte(cluster.gpu.adam_foreach.value)),
       hbm_(per_byte(cluster.gpu.hbm.value)),
       cpu_adam_(per_byte(cluster.host.cpu_adam.value) * static_cast<double>(sharing.ranks_per_host)),
-      nvlink_(per_byte(cluster.interconnect.nvlink.value)),
-      network_(per_byte(cluster.interconnect.network.value)),
-      nvlink_latency_(in_ticks(cluster.interconnect.nvlink_latency.value)),
-      network_latency_(in_ticks(cluster.interconnect.network_latency.value)) {
+      collective_(cluster) {
   EBB_ASSERT(sharing.ranks_per_host >= 1);
 }
 
@@ -53,19 +54,19 @@ Ticks OpCost::operator()(const Op& op) const {
       return {0};
     case OpKind::copy_h2d:
     case OpKind::copy_d2h:
-      return rounded(copy_latency_ * op.calls);
+      return rounded_ticks(copy_latency_ * op.calls);
     case OpKind::kernel:
-      return rounded(kernel(op));
+      return rounded_ticks(kernel(op));
     case OpKind::collective:
-      return rounded(collective(op));
+      return rounded_ticks(collective_(op).ticks());
     case OpKind::compute:
       EBB_ASSERT(op.duration >= Ticks{0});
       if (op.duration > kLongestOp) throw too_long();
       return op.duration;
     case OpKind::host_work:
-      return rounded(host_work(op));
+      return rounded_ticks(host_work(op));
     case OpKind::host_wait:
-      return rounded(synchronize_);
+      return rounded_ticks(synchronize_);
   }
   EBB_ASSERT(!"an op kind");
 }
@@ -74,8 +75,25 @@ double OpCost::kernel(const Op& op) const {
   double ticks_per_byte = hbm_;
   if (op.work == Work::adam) ticks_per_byte = adam_;
   if (op.work == Work::adam_foreach) ticks_per_byte = adam_foreach_;
-  const double later_launches = op.calls > 1 ? (op.calls - 1) * launch_ : 0.0;
-  return launch_ + std::max(moving(op.bytes, ticks_per_byte), later_launches);
+  return moving(op.bytes, ticks_per_byte);
+}
+
+Issue OpCost::issue(const Op& op, std::uint32_t events) const {
+  const Ticks waits = issue_event_ * std::int64_t{events};
+  const auto calls = [&](Ticks each, std::int64_t count) {
+    return Issue{waits + each, waits + each * std::max<std::int64_t>(count, 1)};
+  };
+  switch (op.kind) {
+    case OpKind::kernel:
+      return calls(issue_launch_, op.calls);
+    case OpKind::copy_h2d:
+    case OpKind::copy_d2h:
+      return calls(issue_copy_, op.calls);
+    case OpKind::collective:
+      return calls(op.members > 1 ? issue_collective_ : Ticks{0}, 1);
+    default:
+      return {waits, waits};
+  }
 }
 
 double OpCost::host_work(const Op& op) const {
@@ -91,21 +109,6 @@ double OpCost::host_work(const Op& op) const {
     default:
       EBB_ASSERT(!"host work");
   }
-}
-
-double OpCost::collective(const Op& op) const {
-  if (op.members <= 1) return 0.0;
-  EBB_ASSERT(op.domains >= 1 && op.domains <= op.members);
-  const double n = op.members;
-  const double k = op.domains;
-  const double passes = op.work == Work::all_reduce ? 2.0 : 1.0;
-  const double steps = passes * (n - 1);
-  const double hops = passes * (k - 1);
-  double ticks_per_byte = network_ * k / n;
-  if (op.domains == 1) ticks_per_byte = nvlink_;
-  if (op.domains > 1 && op.domains < op.members) ticks_per_byte = std::max(nvlink_, ticks_per_byte);
-  return (steps - hops) * nvlink_latency_ + hops * network_latency_ +
-         moving(op.bytes, ticks_per_byte) * passes * (n - 1) / n;
 }
 
 }  // namespace ebb::sim

@@ -1,26 +1,27 @@
-// OpCost: how long an op takes once it may start, without waiting and without sharing a link.
+// OpCost: how long an op takes once it may start, without waiting and without sharing a link; and what the host thread
+// pays to issue it.
 //
 //   allocate, release     0
 //   host_wait             calls.synchronize, after the waiting itself
-//   copy_h2d, copy_d2h    host_link.latency * calls; then the bytes flow (copy_engines.hpp), which is not counted here
-//   kernel                launch + max(bytes / rate, (calls - 1) * launch): launches queue up behind a long kernel
-//                         (roofline of memory-bound work). rate: gpu.adam, gpu.adam_foreach, otherwise gpu.hbm. `bytes`
+//   copy_h2d, copy_d2h    host_link.latency * calls; then the bytes flow (flow_engine.hpp), which is not counted here
+//   kernel                bytes / rate (memory-bound work). rate: gpu.adam, gpu.adam_foreach, otherwise gpu.hbm.
+//   `bytes`
 //                         is what the kernel must move: 28 per element of fp32 Adam
 //   compute               op.duration
 //   host_work             calls * (calls.chunk | calls.tensor_scan | calls.launch); host Adam: bytes / (host.cpu_adam /
 //                         ranks_per_host)
-//   collective            a ring of n members over k NVLink domains: (steps - hops) * nvlink_latency + hops *
-//                         network_latency + S * (n - 1) / n * passes / bus, with steps = passes * (n - 1), hops =
-//                         passes * (k - 1), passes = 2 for all-reduce and 1 otherwise; bus = nvlink in one domain,
-//                         network where each member has a domain of its own, and min(nvlink, network * n / k) between:
-//                         every GPU has its own network link and NCCL spreads its channels over them. One member: 0.
-//                         Source: ncclTopoGetAlgoTime and tuning.cc of NCCL 2.28 (ring), nccl-tests' bus-bandwidth
-//                         factors. Left out: NCCL's base latency, protocols and trees.
+//   collective            NCCL's latency, then the transfer (collective_cost.hpp); collective() tells them apart
+//
+// To issue: one calls.launch a kernel launch, calls.copy a copy, calls.collective a collective, and calls.event for
+// each op of another stream that it waits for (an event recorded there and waited for here). Stand-ins for forward and
+// backward cost nothing: their duration holds their launches. Neither do allocations: the caching allocator answers
+// from what it has.
 #pragma once
 
 #include "models/cluster.hpp"
 #include "models/errors.hpp"
 #include "models/plan.hpp"
+#include "sim/collective_cost.hpp"
 #include "sim/simulate.hpp"
 
 namespace ebb::sim {
@@ -30,6 +31,15 @@ inline constexpr Ticks kLongestOp{1'000'000'000'000'000'000};
 
 /// The error of a job or cluster whose step takes longer than time is counted here.
 InputError too_long();
+
+/// The nearest tick. Below 0 or not a number is a bug, above kLongestOp too_long().
+Ticks rounded_ticks(double ticks);
+
+/// What the host thread pays for an op: until its first call has returned, and its last.
+struct Issue {
+  Ticks first{0};
+  Ticks all{0};
+};
 
 /// A cluster's figures in ticks, so that an op costs a few multiplications. A figure that no op of a plan uses may be
 /// 0.
@@ -43,11 +53,31 @@ class OpCost {
   /// too_long().
   Ticks operator()(const Op& op) const;
 
+  /// Of a collective: its latency and, apart from it, the transfer, which may be slowed down by what else is on the
+  /// way.
+  CollectiveTime collective(const Op& op) const { return collective_(op); }
+
+  /// `events`: how many ops of other device streams it waits for.
+  Issue issue(const Op& op, std::uint32_t events) const;
+
+  /// Whether others change how long it takes, so that it must run in the FlowEngine.
+  bool shares(const Op& op) const {
+    if (op.kind == OpKind::copy_h2d || op.kind == OpKind::copy_d2h) return true;
+    if (op.kind == OpKind::collective) return op.members > 1;
+    return op.kind == OpKind::kernel && (shared_kernels_ >> static_cast<unsigned>(op.work) & 1U) != 0;
+  }
+  /// Kernels of this work share HBM from now on.
+  void share_kernels(Work work) { shared_kernels_ |= 1U << static_cast<unsigned>(work); }
+
  private:
   double kernel(const Op& op) const;
   double host_work(const Op& op) const;
-  double collective(const Op& op) const;
 
+  std::uint32_t shared_kernels_ = 0;  // bit: Work
+  Ticks issue_launch_{0};
+  Ticks issue_copy_{0};
+  Ticks issue_collective_{0};
+  Ticks issue_event_{0};
   double copy_latency_ = 0;  // ticks
   double synchronize_ = 0;
   double launch_ = 0;
@@ -57,10 +87,7 @@ class OpCost {
   double adam_foreach_ = 0;
   double hbm_ = 0;
   double cpu_adam_ = 0;
-  double nvlink_ = 0;
-  double network_ = 0;
-  double nvlink_latency_ = 0;  // ticks
-  double network_latency_ = 0;
+  CollectiveCost collective_;
 };
 
 }  // namespace ebb::sim

@@ -7,8 +7,8 @@
 
 namespace ebb::sim {
 
-/// How the rank shares its host: `ranks_per_host` ranks with the same schedule load the host's common limits, so each
-/// gets its share (symmetric ranks fold into one).
+/// How the rank shares its host: `ranks_per_host` ranks that all do the same, at the places 0, 1, ... of the host. They
+/// fold into one; where some places are worse off than others, it stands for the worst.
 struct Sharing {
   std::int64_t ranks_per_host = 1;
 };

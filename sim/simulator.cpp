@@ -1,119 +1,170 @@
 #include "sim/simulator.hpp"
 
 #include <algorithm>
-#include <array>
-#include <utility>
 
 #include "models/errors.hpp"
-#include "sim/op_cost.hpp"
 
 namespace ebb::sim {
 namespace {
 
-bool is_copy(const Op& op) { return op.kind == OpKind::copy_h2d || op.kind == OpKind::copy_d2h; }
-
-/// Half of what Ticks can count: an op of at most kLongestOp that starts before it ends without overflow.
-constexpr Ticks kHorizon{std::int64_t{1} << 62};
+/// Classes of the places of this host that are in the rank's group of that form, ascending.
+void classes_in_group(const HostRuns& host, std::uint32_t rank, GroupForm form, std::vector<std::uint32_t>& classes) {
+  const auto place = std::find(host.class_of_place.begin(), host.class_of_place.end(), rank);
+  EBB_ASSERT(place != host.class_of_place.end());
+  const std::int64_t global = host.first_rank + (place - host.class_of_place.begin());
+  const std::int64_t first = global - global / form.stride % form.members * form.stride;
+  classes.clear();
+  for (std::int64_t i = 0; i < form.members; ++i) {
+    const std::int64_t p = first + i * form.stride - host.first_rank;
+    if (p < 0) continue;
+    if (p >= static_cast<std::int64_t>(host.class_of_place.size())) break;
+    classes.push_back(host.class_of_place[static_cast<std::size_t>(p)]);
+  }
+  std::sort(classes.begin(), classes.end());
+  classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+}
 
 }  // namespace
 
 void Simulator::run(const Plan& plan, const Cluster& cluster, const Sharing& sharing, Timeline& out) {
-  plan_ = &plan;
-  out_ = &out;
-  settled_ = 0;
-  out.source = TimelineSource::predicted;
-  out.start.resize(plan.ops.size());
-  out.end.assign(plan.ops.size(), kNotEnded);
-  cost_ = OpCost(cluster, sharing);
-  const bool copies = thread_streams(plan);
-  engines_.reset(copies ? copy_rates(cluster.host_link, sharing) : CopyRates{});
-
-  for (std::uint32_t stream = 0; stream < cursors_.size(); ++stream) awake_.push_back(stream);
-  wake_all();
-  std::array<CopyEngines::Ended, kDirections> ended;
-  while (const unsigned count = engines_.advance(ended)) {
-    for (unsigned i = 0; i < count; ++i) {
-      const std::uint32_t stream = plan.ops[ended[i].op].stream.index;
-      settle(stream, ended[i].start, ended[i].end);
-      awake_.push_back(stream);
-    }
-    wake_all();
-  }
-  EBB_ASSERT(settled_ == plan.ops.size());
+  EBB_ASSERT(sharing.ranks_per_host >= 1);
+  start(cluster, sharing.ranks_per_host);
+  classes_.assign(static_cast<std::size_t>(sharing.ranks_per_host), 0);
+  ranks_.resize(std::max<std::size_t>(ranks_.size(), 1));
+  count_ = 1;
+  groups_of_.resize(std::max<std::size_t>(groups_of_.size(), 1));
+  find_groups(nullptr, plan, 0);
+  fabric_.build(cluster, classes_, 1, shapes_);
+  ranks_[0].start(plan, cost_, out);
+  run_all();
 }
 
-/// Links each stream's ops in program order and puts its cursor on the first. Whether there is any copy.
-bool Simulator::thread_streams(const Plan& plan) {
-  EBB_ASSERT(plan.ops.size() < kNone);
-  cursors_.assign(plan.streams.size(), Cursor{});
-  next_.resize(plan.ops.size());
-  sleeper_.assign(plan.ops.size(), kNone);
-  awake_.clear();
-  bool copies = false;
-  // Backwards, so that the cursor is the link to the op seen last and ends on the first.
-  for (auto i = static_cast<std::uint32_t>(plan.ops.size()); i-- > 0;) {
-    const Op& op = plan.ops[i];
-    EBB_ASSERT(op.stream.index < cursors_.size());
-    copies |= is_copy(op);
-    next_[i] = std::exchange(cursors_[op.stream.index].op, i);
-  }
-  return copies;
+void Simulator::run(const HostRuns& host, const Cluster& cluster, std::vector<Timeline>& out) {
+  start(cluster, static_cast<std::int64_t>(host.class_of_place.size()));
+  count_ = host.plans.size();
+  ranks_.resize(std::max(ranks_.size(), count_));
+  groups_of_.resize(std::max(groups_of_.size(), count_));
+  for (std::uint32_t rank = 0; rank < count_; ++rank) find_groups(&host, *host.plans[rank], rank);
+  fabric_.build(cluster, host.class_of_place, count_, shapes_);
+  out.resize(count_);
+  for (std::size_t rank = 0; rank < count_; ++rank) ranks_[rank].start(*host.plans[rank], cost_, out[rank]);
+  run_all();
 }
 
-void Simulator::wake_all() {
-  while (!awake_.empty()) {
-    const std::uint32_t stream = awake_.back();
-    awake_.pop_back();
-    run_stream(stream);
-  }
+void Simulator::start(const Cluster& cluster, std::int64_t ranks) {
+  cost_ = OpCost(cluster, {.ranks_per_host = ranks});
+  shapes_.clear();
 }
 
-/// Settles the stream's ops up to the first that must wait for a copy: an op it depends on, or itself.
-void Simulator::run_stream(std::uint32_t stream) {
-  Cursor& cursor = cursors_[stream];
-  while (cursor.op != kNone) {
-    const Op& op = plan_->ops[cursor.op];
-    if (wait_for_deps(stream, op)) return;
-    const Ticks duration = cost_(op);
-    if (is_copy(op)) {
-      EBB_ASSERT(op.bytes.value >= 0);
-      engines_.enqueue(
-          op.kind == OpKind::copy_h2d ? Direction::h2d : Direction::d2h,
-          {.ready = cursor.ready, .latency = duration, .bytes = static_cast<double>(op.bytes.value), .op = cursor.op});
-      return;
-    }
-    settle(stream, cursor.ready, cursor.ready + duration);
+/// Which groups the rank's plan has. Without `host` all ranks of the host are of one class.
+void Simulator::find_groups(const HostRuns* host, const Plan& plan, std::uint32_t rank) {
+  std::vector<Member>& mine = groups_of_[rank];
+  mine.clear();
+  for (const Op& op : plan.ops) {
+    if (op.kind != OpKind::collective || op.members <= 1) continue;
+    const auto same = [&](const Member& m) { return m.stride == op.stride && m.members == op.members; };
+    auto member = std::find_if(mine.begin(), mine.end(), same);
+    if (member == mine.end()) member = mine.insert(mine.end(), {.stride = op.stride, .members = op.members});
+    const CollectiveTime time = cost_.collective(op);
+    member->wire = std::max(member->wire, time.wire_bytes_per_tick);
+    member->host_link = std::max(member->host_link, time.host_link_bytes_per_tick);
   }
+  for (Member& member : mine) member.group = group_of(host, rank, member);
 }
 
-/// True when a dependency of the stream's current op has not ended; the stream then sleeps on it.
-bool Simulator::wait_for_deps(std::uint32_t stream, const Op& op) {
-  Cursor& cursor = cursors_[stream];
-  EBB_ASSERT(std::size_t{op.deps_begin} + op.deps_count <= plan_->deps.size());
-  for (; cursor.deps_seen < op.deps_count; ++cursor.deps_seen) {
-    const std::uint32_t dep = plan_->deps[op.deps_begin + cursor.deps_seen].index;
-    EBB_ASSERT(dep < cursor.op);
-    const Ticks end = out_->end[dep];
-    if (end == kNotEnded) {
-      cursor.next_sleeper = std::exchange(sleeper_[dep], stream);
-      return true;
-    }
-    cursor.ready = std::max(cursor.ready, end);
-  }
-  return false;
+/// The group in which the rank meets others for `op`. Groups of one form with the same classes fold into one.
+std::uint32_t Simulator::group_of(const HostRuns* host, std::uint32_t rank, const Member& member) {
+  shape_.wire = member.wire;
+  shape_.host_link = member.host_link;
+  shape_.classes.assign(1, rank);
+  if (host != nullptr) classes_in_group(*host, rank, {member.stride, member.members}, shape_.classes);
+  std::uint32_t index = 0;
+  while (index < shapes_.size() && !(groups_[index].stride == member.stride &&
+                                     groups_[index].members == member.members && shapes_[index] == shape_))
+    ++index;
+  if (index < shapes_.size()) return index;
+  shapes_.push_back(shape_);
+  groups_.resize(std::max(groups_.size(), shapes_.size()));
+  groups_[index].stride = member.stride;
+  groups_[index].members = member.members;
+  groups_[index].waiting.clear();
+  return index;
 }
 
-/// The stream's current op ran from `start` to `end`: records it, wakes who sleeps on it, and moves the cursor on.
-void Simulator::settle(std::uint32_t stream, Ticks start, Ticks end) {
-  if (end >= kHorizon) throw too_long();
-  Cursor& cursor = cursors_[stream];
-  out_->start[cursor.op] = start;
-  out_->end[cursor.op] = end;
-  ++settled_;
-  for (std::uint32_t s = sleeper_[cursor.op]; s != kNone; s = cursors_[s].next_sleeper) awake_.push_back(s);
-  cursor.op = next_[cursor.op];
-  cursor.deps_seen = 0;
-  cursor.ready = end;
+void Simulator::run_all() {
+  for (const Work work :
+       {Work::adam, Work::adam_foreach, Work::none, Work::cast, Work::grad_norm, Work::clip, Work::zero_grads})
+    if (fabric_.kernel_shares_hbm(work)) cost_.share_kernels(work);
+  engine_.reset(fabric_);
+  run_awake();
+  while (engine_.advance(ended_)) {
+    for (const FlowEngine::Ended& ended : ended_) finish(ended);
+    run_awake();
+  }
+  for (std::size_t rank = 0; rank < count_; ++rank) EBB_ASSERT(ranks_[rank].done());
+}
+
+void Simulator::run_awake() {
+  RankRun::Ready ready;
+  for (std::uint32_t rank = 0; rank < count_; ++rank)
+    while (ranks_[rank].next(ready)) start_op(rank, ready);
+}
+
+/// Puts an op that shares something into its lane.
+void Simulator::start_op(std::uint32_t rank, const RankRun::Ready& ready) {
+  const Op& op = ranks_[rank].plan().ops[ready.op];
+  if (op.kind == OpKind::collective) return arrive(rank, ready);
+  EBB_ASSERT(op.bytes.value >= 0);
+  FlowEngine::Task task{.ready = ready.at,
+                        .latency = {0},
+                        .least_end = ready.least_end,
+                        .bytes = static_cast<double>(op.bytes.value),
+                        .rank = rank,
+                        .op = ready.op};
+  std::size_t lane = Fabric::kernel_lane(rank);
+  if (op.kind == OpKind::kernel) {
+    task.flow = fabric_.kernel_flow(rank, op.work);
+  } else {
+    const Direction d = op.kind == OpKind::copy_h2d ? Direction::h2d : Direction::d2h;
+    lane = Fabric::copy_lane(rank, d);
+    task.latency = cost_(op);
+    task.flow = fabric_.copy_flow(rank, d, op.host, op.bytes);
+  }
+  EBB_ASSERT(op.bytes.value == 0 || fabric_.alone(task.flow) > 0);
+  engine_.enqueue(lane, task);
+}
+
+/// A rank has come to a collective; the last to come starts it.
+void Simulator::arrive(std::uint32_t rank, const RankRun::Ready& ready) {
+  const Op& op = ranks_[rank].plan().ops[ready.op];
+  const std::vector<Member>& mine = groups_of_[rank];
+  const auto member = std::find_if(mine.begin(), mine.end(),
+                                   [&](const Member& m) { return m.stride == op.stride && m.members == op.members; });
+  EBB_ASSERT(member != mine.end());
+  Group& group = groups_[member->group];
+  if (group.waiting.empty()) group.ready = group.least_end = {0};
+  for (const Arrival& other : group.waiting) EBB_ASSERT(other.rank != rank);
+  group.ready = std::max(group.ready, ready.at);
+  group.least_end = std::max(group.least_end, ready.least_end);
+  group.waiting.push_back({rank, ready.op});
+  if (group.waiting.size() < shapes_[member->group].classes.size()) return;
+
+  const CollectiveTime time = cost_.collective(op);
+  const FlowId flow = fabric_.group_flow(member->group);
+  engine_.enqueue(fabric_.group_lane(member->group), {.ready = group.ready,
+                                                      .latency = rounded_ticks(time.latency_ticks),
+                                                      .least_end = group.least_end,
+                                                      .bytes = time.transfer_ticks * fabric_.alone(flow),
+                                                      .flow = flow,
+                                                      .rank = rank,
+                                                      .op = ready.op});
+}
+
+void Simulator::finish(const FlowEngine::Ended& ended) {
+  if (ended.lane < fabric_.group_lane(0)) return ranks_[ended.rank].settle(ended.op, ended.start, ended.end);
+  std::vector<Arrival>& waiting = groups_[ended.lane - fabric_.group_lane(0)].waiting;
+  for (const Arrival& arrival : waiting) ranks_[arrival.rank].settle(arrival.op, ended.start, ended.end);
+  waiting.clear();
 }
 
 }  // namespace ebb::sim

@@ -38,6 +38,39 @@ void BM_simulate_serial(benchmark::State& state) {
 }
 BENCHMARK(BM_simulate_serial)->Arg(16)->Arg(100)->Arg(667)->Arg(10'000);
 
+/// Eight GPUs of one host that share it, each through two slots. Argument: chunks. `distinct`: chunks of a different
+/// size on each, so that no two are ever in step; otherwise all alike, and simulated one by one all the same.
+void simulate_host(benchmark::State& state, bool distinct) {
+  constexpr std::uint32_t kGpus = 8;
+  std::vector<Plan> plans;
+  sim::HostRuns host;
+  std::int64_t ops = 0;
+  for (std::uint32_t gpu = 0; gpu < kGpus; ++gpu) {
+    const std::int64_t chunk = kChunk + (distinct ? gpu * (kChunk / 61) : 0);
+    plans.push_back(test::chunked_step(state.range(0) * chunk, chunk, 2));
+    ops += static_cast<std::int64_t>(plans.back().ops.size());
+  }
+  for (std::uint32_t gpu = 0; gpu < kGpus; ++gpu) {
+    host.plans.push_back(&plans[gpu]);
+    host.class_of_place.push_back(gpu);
+  }
+  Cluster cluster = test::h200_host();
+  cluster.gpus_per_host = kGpus;
+  cluster.host_link.host_one_way.value = {420e9};
+  cluster.host_link.host_both.value = {548e9};
+  sim::Simulator simulator;
+  std::vector<Timeline> timelines;
+  for (auto _ : state) {
+    simulator.run(host, cluster, timelines);
+    benchmark::DoNotOptimize(timelines.data());
+  }
+  state.SetItemsProcessed(state.iterations() * ops);
+}
+void BM_simulate_8_gpus_distinct(benchmark::State& state) { simulate_host(state, true); }
+BENCHMARK(BM_simulate_8_gpus_distinct)->Arg(100)->Arg(1000);
+void BM_simulate_8_gpus_in_step(benchmark::State& state) { simulate_host(state, false); }
+BENCHMARK(BM_simulate_8_gpus_in_step)->Arg(100)->Arg(1000);
+
 /// Each chunk's window allocated on the host stream before it comes and released after it has left, with host calls and
 /// a wait: the shape of a framework's own chunked step. Eight ops a chunk.
 Plan framework_step(std::int64_t chunks) {

@@ -20,7 +20,7 @@ Plan small_plan() {
   plan.rank = 7;
   plan.shards = {{"decoder.layers.0.mlp.linear_fc1.weight", {600}}, {"output_layer.weight", {400}}};
   plan.streams = {{"host", StreamKind::host}, {"h2d", StreamKind::h2d}, {"compute", StreamKind::compute}};
-  plan.buffers = {{"slot 0", Memory::device, {12000}, false}, {"state", Memory::pinned, {12000}, true}};
+  plan.buffers = {{"slot 0", Memory::device, {12000}, false, Phase::step}, {"state", Memory::pinned, {12000}, true}};
   plan.deps = {{0}, {1}, {0}, {2}};
   plan.ops.push_back({.kind = OpKind::allocate, .phase = Phase::step, .stream = {0}, .buffer = {0}});
   plan.ops.push_back({.kind = OpKind::copy_h2d,
@@ -118,6 +118,8 @@ TEST_CASE("a damaged plan is refused with the path of what is wrong") {
   REQUIRE(error_with("\"buffer\":0", "\"bufer\":0") ==
           "plan.json: ops[0]: unknown key \"bufer\"; did you mean \"buffer\"?");
   REQUIRE(error_with("\"range\":[0,1000]", "\"range\":[5,4]").starts_with("plan.json: ops[1].range[1]: "));
+  REQUIRE(error_with("\"ends_with\":\"step\"", "\"ends_with\":\"stop\"") ==
+          "plan.json: buffers[0].ends_with: unknown word \"stop\"; did you mean \"step\"?");
   REQUIRE(error_with("\"stream\":1,", "").find("ops[1]: the key \"stream\" is missing") != std::string::npos);
   REQUIRE(error_with("\"rank\": 7", "\"rank\": 1e999") == "plan.json: this is not valid JSON; write it with ebb");
   REQUIRE(error_of([] { plan_from_json("[]", "p"); }) == "p: the document: expected an object, found array");

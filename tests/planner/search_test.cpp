@@ -90,7 +90,7 @@ TEST_CASE("the ranks that are simulated decide like all ranks") {
                                      Candidate{.policy = Policy::cpu_adam},
                                      Candidate{.policy = Policy::pipelined, .chunk_numel = {1 << 22}, .slots = 3}}) {
     const Answer few = evaluator.answer(candidate);
-    const Answer all = evaluator.answer_of_all_ranks(candidate);
+    const Answer all = evaluator.answer_of_all_hosts(candidate);
     INFO(name_of(candidate.policy));
     CHECK(few.device_peak.value == all.device_peak.value);
     CHECK(few.device_reserved.value == all.device_reserved.value);

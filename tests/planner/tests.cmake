@@ -5,6 +5,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/chunking_test.cpp
   planner/compute_model_test.cpp
   planner/constraints_test.cpp
+  planner/first_step_test.cpp
   planner/flags_test.cpp
   planner/footprint_test.cpp
   planner/host_bytes_test.cpp
@@ -13,7 +14,9 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/parameters_test.cpp
   planner/recommend_test.cpp
   planner/reserved_test.cpp
+  planner/verify_memory_test.cpp
   planner/verify_test.cpp
+  planner/verify_together_test.cpp
   planner/windowed_loop_test.cpp
   planner/search_test.cpp
 )

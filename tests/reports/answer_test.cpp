@@ -43,7 +43,8 @@ TEST_CASE("a plan's JSON has the agreed keys, null where a parameter is unused")
   for (const char* key :
        {"policy", "chunk_numel", "chunk_size_mb", "fraction", "slots", "flags", "requires", "device_peak_bytes",
         "device_reserved_bytes", "device_reserved_likely_bytes", "host_pinned_bytes_per_rank",
-        "host_pinned_bytes_per_host", "optimizer_seconds", "step_seconds", "reason"})
+        "host_pinned_bytes_per_host", "optimizer_seconds", "step_seconds", "first_step_seconds", "second_step_seconds",
+        "first_steps_pinned_bytes", "reason"})
     CHECK(pick.contains(key));
   CHECK(pick.at("chunk_numel") == 400'000'000);
   CHECK(pick.at("chunk_size_mb").is_null());
@@ -82,6 +83,24 @@ TEST_CASE("the first line of a plan's text is what to paste") {
   CHECK(text.find("Not in these figures:") != std::string::npos);
   CHECK(text.find('\033') == std::string::npos);
   CHECK(to_text(plan(), {.colour = true}).find('\033') != std::string::npos);
+}
+
+TEST_CASE("what the first steps cost more is told where they pin, and only then") {
+  PlanReport report = plan();
+  Candidate& pick = report.candidates[0];
+  pick.first_step = pick.second_step = pick.step;
+  CHECK(to_text(report, {}).find("step +") == std::string::npos);
+  pick.first_step = {7.34};
+  CHECK(to_text(report, {}).find("step +") == std::string::npos);  // later creation of state alone is no news
+  pick.first_steps_pinned = Bytes{16'106'127'360};
+  CHECK(to_text(report, {}).find("\nwhy: it fits.\nfirst step +6.000 s (pins 15.00 GiB a rank)\n\n") !=
+        std::string::npos);
+  pick.second_step = {3.34};
+  SimulateReport simulated;
+  simulated.candidate = pick;
+  CHECK(to_text(simulated, {}).find("\nfirst step +6.000 s, second step +2.000 s (pins 15.00 GiB a rank)\n") !=
+        std::string::npos);
+  CHECK(nlohmann::json::parse(to_json(report)).at("recommendation").at("first_step_seconds") == 7.34);
 }
 
 TEST_CASE("a table aligns numbers right, text left, by characters and not bytes") {

@@ -15,8 +15,8 @@ namespace {
 constexpr std::int64_t kUnit = (2_MiB).value;
 }
 
-// tests/data/measured/torch_allocator_trace.py, sequence "boundary" of an earlier recording: pointers in units of 2 MiB
-// above 2^47 - 2^40.
+// tests/data/measured/torch_allocator_trace.py, sequence "boundary" of an earlier recording: pointers in units of 2
+// MiB, less a constant.
 TEST_CASE("driver addresses: recorded segments lie where the rule puts them") {
   const std::vector<std::pair<int, int>> recorded{{10, 892}, {1, 902},  {1, 903}, {6, 872}, {17, 840}, {10, 857},
                                                   {10, 878}, {11, 824}, {5, 835}, {6, 808}, {17, 776}};

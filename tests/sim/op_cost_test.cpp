@@ -51,18 +51,31 @@ TEST_CASE("costs: Adam over 1 Gi elements takes 7.57 ms on an H200, as measured"
   REQUIRE(cost(adam) == Approx(5970 * kMicro).epsilon(0.005));  // measured 5,970 us (torch, unfused)
 }
 
-TEST_CASE("costs: other kernels run at the memory's rate, small ones at the launch rate") {
+TEST_CASE("costs: other kernels run at the memory's rate; launches cost the host, not the device") {
   for (const Work work : {Work::cast, Work::grad_norm, Work::clip, Work::zero_grads}) {
     Op kernel = op_of(OpKind::kernel, work);
     kernel.bytes = {4'260'000'000};
-    REQUIRE(cost(kernel) == Approx((1000 + 3.4) * kMicro));
+    kernel.calls = 100;
+    REQUIRE(cost(kernel) == Approx(1000 * kMicro));
   }
-  Op many = op_of(OpKind::kernel, Work::cast);
-  many.bytes = {4260};  // 1 ns
-  many.calls = 100;
-  REQUIRE(cost(many) == Approx(100 * 3.4 * kMicro));
-  many.calls = 0;
-  REQUIRE(cost(many) == Approx((3.4 + 0.001) * kMicro));
+}
+
+TEST_CASE("costs: the host thread pays for each call, and for each event that an op waits for") {
+  const sim::OpCost costs(test::h200_host(), {});
+  Op kernel = op_of(OpKind::kernel, Work::cast);
+  kernel.calls = 100;
+  CHECK(static_cast<double>(costs.issue(kernel, 0).first.value) == Approx(3.4 * kMicro));
+  CHECK(static_cast<double>(costs.issue(kernel, 0).all.value) == Approx(100 * 3.4 * kMicro));
+  CHECK(static_cast<double>(costs.issue(kernel, 2).all.value) == Approx((100 * 3.4 + 2 * 0.45) * kMicro));
+  Op copy = op_of(OpKind::copy_h2d);
+  copy.calls = 3;
+  CHECK(static_cast<double>(costs.issue(copy, 1).first.value) == Approx((2.2 + 0.45) * kMicro));
+  CHECK(static_cast<double>(costs.issue(copy, 1).all.value) == Approx((3 * 2.2 + 0.45) * kMicro));
+  Op collective = op_of(OpKind::collective, Work::all_gather);
+  CHECK(costs.issue(collective, 0).all == Ticks{0});  // of one rank: no call
+  collective.members = 2;
+  CHECK(static_cast<double>(costs.issue(collective, 0).all.value) == Approx(15 * kMicro));
+  CHECK(costs.issue(op_of(OpKind::allocate), 0).all == Ticks{0});
 }
 
 TEST_CASE("costs: host work counts calls; host Adam shares the host") {
@@ -79,34 +92,34 @@ TEST_CASE("costs: host work counts calls; host Adam shares the host") {
   REQUIRE(cost(work, test::h200_host(), 8) == Approx(8000 * kMicro));
 }
 
-TEST_CASE("costs: a ring in one domain") {
+TEST_CASE("costs: a collective is NCCL's latency and the transfer, which are also told apart") {
   // 8 members, 2.7 GB at 270 GB/s of bus bandwidth: 7 steps of 3.4 us and 10 ms * 7 / 8; all-reduce twice both.
-  const double once = (7 * 3.4 + 10'000 * 7.0 / 8) * kMicro;
-  REQUIRE(cost(collective(Work::all_gather, 2'700'000'000, 8)) == Approx(once));
-  REQUIRE(cost(collective(Work::reduce_scatter, 2'700'000'000, 8)) == Approx(once));
-  REQUIRE(cost(collective(Work::all_reduce, 2'700'000'000, 8)) == Approx(2 * once));
+  const double once = 7 * 3.4 + 10'000 * 7.0 / 8;
+  REQUIRE(cost(collective(Work::all_gather, 2'700'000'000, 8)) == Approx((8.4 + once) * kMicro));
+  REQUIRE(cost(collective(Work::reduce_scatter, 2'700'000'000, 8)) == Approx((8.4 + once) * kMicro));
+  REQUIRE(cost(collective(Work::all_reduce, 2'700'000'000, 8)) == Approx((8.4 + 2 * once) * kMicro));
   REQUIRE(cost(collective(Work::all_reduce, 2'700'000'000, 1)) == 0);
-}
-
-TEST_CASE("costs: NCCL on two NVLinked H200 at 1 GiB, measured 1,968-2,003 and 3,275 us") {
-  // NV18, NCCL 2.28.9 without NVLS, driver 580.159, 2026-11-30.
-  REQUIRE(cost(collective(Work::all_gather, 1 << 30, 2)) == Approx(2003 * kMicro).epsilon(0.02));
-  REQUIRE(cost(collective(Work::reduce_scatter, 1 << 30, 2)) == Approx(1968 * kMicro).epsilon(0.02));
-  // NCCL's all-reduce reaches a higher bus bandwidth than its two halves: the model is 22 % slow here.
-  const double all_reduce = cost(collective(Work::all_reduce, 1 << 30, 2));
-  REQUIRE(all_reduce > 3275 * kMicro);
-  REQUIRE(all_reduce < 1.25 * 3275 * kMicro);
+  const sim::CollectiveTime parts =
+      sim::OpCost(test::h200_host(), {}).collective(collective(Work::all_gather, 2'700'000'000, 8));
+  REQUIRE(parts.latency_ticks == Approx((8.4 + 7 * 3.4) * kMicro));
+  REQUIRE(parts.transfer_ticks == Approx(8750 * kMicro));
 }
 
 TEST_CASE("costs: a ring over several domains uses every member's network link, and NVLink at most") {
   // One member a domain: the network alone, 50 GB/s and 14 us a step.
-  REQUIRE(cost(collective(Work::all_gather, 500'000'000, 4, 4)) == Approx((3 * 14 + 10'000 * 3.0 / 4) * kMicro));
+  REQUIRE(cost(collective(Work::all_gather, 500'000'000, 4, 4)) == Approx((8.4 + 3 * 14 + 10'000 * 3.0 / 4) * kMicro));
   // Two a domain: twice the network; 4 + 3 of the 7 steps are inside and between domains.
   REQUIRE(cost(collective(Work::all_gather, 1'000'000'000, 8, 4)) ==
-          Approx((4 * 3.4 + 3 * 14 + 10'000 * 7.0 / 8) * kMicro));
+          Approx((8.4 + 4 * 3.4 + 3 * 14 + 10'000 * 7.0 / 8) * kMicro));
   // Eight a domain would be 400 GB/s: NVLink's 270 bind.
   REQUIRE(cost(collective(Work::all_gather, 2'700'000'000, 16, 2)) ==
-          Approx((14 * 3.4 + 1 * 14 + 10'000 * 15.0 / 16) * kMicro));
+          Approx((8.4 + 14 * 3.4 + 1 * 14 + 10'000 * 15.0 / 16) * kMicro));
+}
+
+TEST_CASE("costs: a collective over a link without a rate is refused, not forever") {
+  Cluster no_nvlink = test::h200_host();
+  no_nvlink.interconnect.nvlink.value = {0};
+  REQUIRE_THROWS_AS(cost(collective(Work::all_gather, 1, 2), no_nvlink), InputError);
 }
 
 TEST_CASE("costs: a figure that no op uses may be missing, and no bytes cost nothing") {

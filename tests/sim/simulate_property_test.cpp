@@ -128,7 +128,8 @@ TEST_CASE("simulate: twice the rates and no latency is half the time") {
     }
     Cluster cluster = random_cluster(random);
     cluster.host_link.latency.value = {0};
-    cluster.calls = {};
+    cluster = test::issues_at_once(cluster);
+    cluster.calls.synchronize.value = {0};
     const Timeline slow = sim::simulate(plan, cluster, {});
     for (Op& op : plan.ops) op.duration = {op.duration.value / 2};
     const Timeline fast = sim::simulate(plan, twice_as_fast(cluster), {});

@@ -12,6 +12,8 @@ using test::PlanBuilder;
 
 namespace {
 
+using test::issues_at_once;
+
 constexpr std::int64_t kSecond = kTicksPerSecond;
 
 /// Round rates: 10 GB/s each way, 16 both ways, no latency anywhere.
@@ -36,7 +38,7 @@ std::int64_t alone(const Cluster& c, std::int64_t bytes, std::uint32_t calls = 1
 }  // namespace
 
 TEST_CASE("simulate: nothing takes no time") {
-  const Timeline t = sim::simulate(Plan{}, test::h200_host(), {});
+  const Timeline t = sim::simulate(Plan{}, issues_at_once(test::h200_host()), {});
   REQUIRE(t.end.empty());
   REQUIRE(t.source == TimelineSource::predicted);
 }
@@ -44,7 +46,7 @@ TEST_CASE("simulate: nothing takes no time") {
 TEST_CASE("simulate: one copy takes latency per call and bytes over the rate, to the tick") {
   PlanBuilder b;
   const OpId copy = b.h2d(b.stream(StreamKind::h2d), 12'345'678'901, {}, 9);
-  const Cluster c = test::h200_host();
+  const Cluster c = issues_at_once(test::h200_host());
   const Timeline t = sim::simulate(b.take(), c, {});
   REQUIRE(start(t, copy) == 0);
   REQUIRE(end(t, copy) == alone(c, 12'345'678'901, 9));
@@ -54,7 +56,7 @@ TEST_CASE("simulate: a copy of no bytes takes its latency, and no time without o
   PlanBuilder b;
   const OpId copy = b.d2h(b.stream(StreamKind::d2h), 0);
   const Plan plan = b.take();
-  REQUIRE(end(sim::simulate(plan, test::h200_host(), {}), copy) == 2'800'000);
+  REQUIRE(end(sim::simulate(plan, issues_at_once(test::h200_host()), {}), copy) == 2'800'000);
   REQUIRE(end(sim::simulate(plan, test::rates_only(), {}), copy) == 0);
 }
 
@@ -177,7 +179,7 @@ TEST_CASE("simulate: a copy made ready by an end competes with one that was to s
 }
 
 TEST_CASE("simulate: one slot is the exact sum of its parts") {
-  const Cluster c = test::h200_host();
+  const Cluster c = issues_at_once(test::h200_host());
   constexpr std::int64_t kChunk = 4 << 20;
   constexpr int kChunks = 10;
   const Plan plan = test::chunked_step(kChunk * kChunks, kChunk, 1);
@@ -190,7 +192,7 @@ TEST_CASE(
     "simulate: two slots follow the recurrence of a two-deep pipeline where directions do not disturb each other") {
   // Full duplex, so that a copy's time does not depend on the other direction:
   //   in(c) = max(in(c-1), out(c-2)) + T; adam(c) = max(in(c), adam(c-1)) + A; out(c) = max(adam(c), out(c-1)) + T.
-  Cluster c = test::h200_host();
+  Cluster c = issues_at_once(test::h200_host());
   c.host_link.both.value = {2 * c.host_link.h2d.value.value};
   constexpr std::int64_t kChunk = 1 << 20;
   constexpr int kChunks = 12;
@@ -223,7 +225,7 @@ TEST_CASE("simulate: a stream is in order, and an op waits for all its dependenc
   const OpId joined = b.compute(compute, {10}, {other});
   const OpId wait = b.add(PlanBuilder::op(OpKind::host_wait, host), {a, joined});
   const OpId after = b.compute(host, {1});
-  const Timeline t = sim::simulate(b.take(), test::h200_host(), {});
+  const Timeline t = sim::simulate(b.take(), issues_at_once(test::h200_host()), {});
   REQUIRE(start(t, joined) == 300);
   REQUIRE(start(t, wait) == 310);
   REQUIRE(end(t, wait) == 310 + 5'000'000);

@@ -1,0 +1,163 @@
+#include "sim/flow_engine.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "models/errors.hpp"
+#include "sim/op_cost.hpp"
+
+namespace ebb::sim {
+namespace {
+
+bool later(const FlowEngine::Task& a, const FlowEngine::Task& b) {
+  return std::tie(a.ready, a.rank, a.op) > std::tie(b.ready, b.rank, b.op);
+}
+
+/// ceil(bytes / rate). std::ceil is a library call on plain x86-64; the quotient fits an integer.
+std::int64_t ticks_to_move(double bytes, double rate) {
+  const double ticks = bytes / rate;
+  if (!(ticks <= static_cast<double>(kLongestOp.value))) throw too_long();
+  const auto whole = static_cast<std::int64_t>(ticks);
+  return whole + (static_cast<double>(whole) < ticks ? 1 : 0);
+}
+
+}  // namespace
+
+void FlowEngine::reset(Fabric& fabric) {
+  now_ = {0};
+  next_.assign(fabric.lanes(), kNever);
+  lanes_.resize(fabric.lanes());
+  for (Lane& lane : lanes_) {
+    lane.state = State::waiting;
+    lane.free = {0};
+    lane.waits = false;
+    lane.others.clear();
+  }
+  components_.resize(fabric.components());
+  for (std::size_t c = 0; c < components_.size(); ++c) {
+    components_[c].rates.reset(fabric, c);
+    components_[c].flowing.clear();
+    components_[c].changed = false;
+    const auto lanes = fabric.lanes_of(c);
+    for (std::uint32_t i = 0; i < lanes.size(); ++i) {
+      lanes_[lanes[i]].component = static_cast<std::uint32_t>(c);
+      lanes_[lanes[i]].index = i;
+    }
+  }
+  changed_.clear();
+}
+
+void FlowEngine::enqueue(std::size_t lane, const Task& task) {
+  Lane& to = lanes_[lane];
+  if (!to.waits) {
+    to.waits = true;
+    to.first = task;
+  } else {
+    const bool overtakes = later(to.first, task);
+    to.others.push_back(overtakes ? to.first : task);
+    std::push_heap(to.others.begin(), to.others.end(), later);  // keeps the least `later` in front
+    if (overtakes) to.first = task;
+  }
+  if (to.state == State::waiting) plan_next(lane);
+}
+
+/// When the first waiting task's bytes will flow, unless another comes before it.
+void FlowEngine::plan_next(std::size_t lane) {
+  const Lane& by = lanes_[lane];
+  next_[lane] = by.waits ? (std::max(by.free, by.first.ready) + by.first.latency).value : kNever;
+}
+
+/// The component's flows change at this tick.
+void FlowEngine::touch(Component& component, std::uint32_t number) {
+  if (component.changed) return;
+  component.changed = true;
+  changed_.push_back(number);
+}
+
+void FlowEngine::begin_flow(std::size_t lane) {
+  Lane& by = lanes_[lane];
+  by.state = State::flowing;
+  by.start = std::max(by.free, by.first.ready);
+  by.now = by.first;
+  by.waits = !by.others.empty();
+  if (by.waits) {
+    std::pop_heap(by.others.begin(), by.others.end(), later);
+    by.first = by.others.back();
+    by.others.pop_back();
+  }
+  if (by.now.bytes == 0) return;  // ends at this very tick, and shares nothing
+  Component& component = components_[by.component];
+  by.flowing = static_cast<std::uint32_t>(component.flowing.size());
+  component.flowing.push_back({static_cast<std::uint32_t>(lane), by.index, now_.value, by.now.bytes, 0.0});
+  component.rates.set(by.index, by.now.flow);
+  touch(component, by.component);
+}
+
+/// Its bytes have flowed.
+void FlowEngine::end_flow(std::size_t lane, std::vector<Ended>& ended) {
+  Lane& by = lanes_[lane];
+  if (by.now.bytes > 0) {
+    Component& component = components_[by.component];
+    component.flowing[by.flowing] = component.flowing.back();
+    lanes_[component.flowing.back().lane].flowing = by.flowing;
+    component.flowing.pop_back();
+    component.rates.set(by.index, kNoFlow);
+    touch(component, by.component);
+  }
+  if (by.now.least_end <= now_) return retire(lane, ended);
+  by.state = State::lingering;
+  next_[lane] = by.now.least_end.value;
+}
+
+void FlowEngine::retire(std::size_t lane, std::vector<Ended>& ended) {
+  Lane& by = lanes_[lane];
+  ended.push_back({static_cast<std::uint32_t>(lane), by.now.rank, by.now.op, by.start, now_});
+  by.state = State::waiting;
+  by.free = now_;
+  plan_next(lane);
+}
+
+/// The component's flows have changed: charges what has flowed where the rate changes, and sets new rates and ends.
+void FlowEngine::share(Component& component) {
+  component.changed = false;
+  if (component.flowing.empty()) return;
+  const double* rates = component.rates.rates().data();
+  for (Flowing& flow : component.flowing) {
+    const double rate = rates[flow.index];
+    if (rate == flow.rate) continue;
+    flow.left = std::max(0.0, flow.left - flow.rate * static_cast<double>(now_.value - flow.since));
+    flow.rate = rate;
+    flow.since = now_.value;
+    next_[flow.lane] = now_.value + ticks_to_move(flow.left, rate);
+  }
+}
+
+// A task that begins and ends at one tick may make another ready that comes before one whose bytes were to flow at that
+// very tick: ends are told before anything more begins.
+bool FlowEngine::advance(std::vector<Ended>& ended) {
+  ended.clear();
+  for (;;) {
+    std::int64_t soonest = kNever;
+    for (const std::int64_t next : next_) soonest = std::min(soonest, next);
+    if (soonest == kNever) return false;
+    now_ = {soonest};
+    bool only_begins = true;
+    for (std::size_t lane = 0; lane < next_.size(); ++lane) {
+      if (next_[lane] != soonest || lanes_[lane].state == State::waiting) continue;
+      only_begins = false;
+      if (lanes_[lane].state == State::flowing)
+        end_flow(lane, ended);
+      else
+        retire(lane, ended);
+    }
+    if (only_begins) {
+      for (std::size_t lane = 0; lane < next_.size(); ++lane)
+        if (next_[lane] == soonest) begin_flow(lane);
+    }
+    for (const std::uint32_t component : changed_) share(components_[component]);
+    changed_.clear();
+    if (!ended.empty()) return true;
+  }
+}
+
+}  // namespace ebb::sim

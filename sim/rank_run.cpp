@@ -1,0 +1,150 @@
+#include "sim/rank_run.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "models/errors.hpp"
+
+namespace ebb::sim {
+namespace {
+
+/// Half of what Ticks can count: an op of at most kLongestOp that starts before it ends without overflow.
+constexpr Ticks kHorizon{std::int64_t{1} << 62};
+
+}  // namespace
+
+void RankRun::start(const Plan& plan, const OpCost& cost, Timeline& out) {
+  EBB_ASSERT(plan.ops.size() < kNone);
+  plan_ = &plan;
+  cost_ = &cost;
+  out_ = &out;
+  settled_ = 0;
+  host_op_ = 0;
+  host_now_ = {0};
+  out.source = TimelineSource::predicted;
+  out.start.resize(plan.ops.size());
+  out.end.assign(plan.ops.size(), as_issued({0}));
+  cursors_.assign(plan.streams.size() + 1, Cursor{});
+  next_.resize(plan.ops.size());
+  sleeper_.assign(plan.ops.size(), kNone);
+  awake_.clear();
+  awake_.push_back(static_cast<std::uint32_t>(plan.streams.size()));
+}
+
+bool RankRun::next(Ready& ready) {
+  const auto host = static_cast<std::uint32_t>(plan_->streams.size());
+  while (!awake_.empty()) {
+    const std::uint32_t stream = awake_.back();
+    awake_.pop_back();
+    if (stream == host) {
+      run_host();
+    } else if (run_stream(stream, ready)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Walks on in program order: issues, and runs host ops, up to one that waits for an op that has not ended.
+void RankRun::run_host() {
+  const auto host = static_cast<std::uint32_t>(plan_->streams.size());
+  Cursor& cursor = cursors_[host];
+  for (; host_op_ < plan_->ops.size(); ++host_op_) {
+    const Op& op = plan_->ops[host_op_];
+    EBB_ASSERT(op.stream.index < host);
+    if (!is_host(op)) {
+      issue(host_op_, op);
+      continue;
+    }
+    cursor.ready = std::max(cursor.ready, host_now_);
+    if (wait_for_deps(host, host_op_, op)) return;
+    const Ticks begin = cursor.ready;
+    host_now_ = begin + (*cost_)(op);
+    record(host_op_, begin, host_now_);
+    cursor.deps_seen = 0;
+    cursor.ready = host_now_;
+  }
+}
+
+void RankRun::issue(std::uint32_t index, const Op& op) {
+  EBB_ASSERT(std::size_t{op.deps_begin} + op.deps_count <= plan_->deps.size());
+  std::uint32_t events = 0;
+  for (const OpId dep : plan_->deps_of(op)) {
+    EBB_ASSERT(dep.index < index);
+    const Op& on = plan_->ops[dep.index];
+    events += on.stream == op.stream || is_host(on) ? 0 : 1;
+  }
+  const Issue calls = cost_->issue(op, events);
+  out_->start[index] = host_now_ + calls.first;
+  host_now_ += calls.all;
+  if (host_now_ >= kHorizon) throw too_long();
+  out_->end[index] = as_issued(host_now_);
+  Cursor& cursor = cursors_[op.stream.index];
+  next_[index] = kNone;
+  if (cursor.op == kNone) {
+    cursor.op = index;
+    awake_.push_back(op.stream.index);
+  } else {
+    next_[cursor.tail] = index;
+  }
+  cursor.tail = index;
+}
+
+/// Settles the stream's ops up to the first that must wait, or that is the caller's to run (true).
+bool RankRun::run_stream(std::uint32_t stream, Ready& ready) {
+  Cursor& cursor = cursors_[stream];
+  while (cursor.op != kNone && !cursor.running) {
+    const std::uint32_t index = cursor.op;
+    const Op& op = plan_->ops[index];
+    if (wait_for_deps(stream, index, op)) return false;
+    const Ticks begin = std::max(cursor.ready, out_->start[index]);
+    const Ticks last_call = last_call_of(out_->end[index]);
+    if (cost_->shares(op)) {
+      cursor.running = true;
+      ready = {index, begin, last_call};
+      return true;
+    }
+    settle(index, begin, std::max(begin + (*cost_)(op), last_call));
+  }
+  return false;
+}
+
+/// True when a dependency of op `index` has not ended; the stream then sleeps on it.
+bool RankRun::wait_for_deps(std::uint32_t stream, std::uint32_t index, const Op& op) {
+  Cursor& cursor = cursors_[stream];
+  EBB_ASSERT(std::size_t{op.deps_begin} + op.deps_count <= plan_->deps.size());
+  for (; cursor.deps_seen < op.deps_count; ++cursor.deps_seen) {
+    const std::uint32_t dep = plan_->deps[op.deps_begin + cursor.deps_seen].index;
+    EBB_ASSERT(dep < index);
+    const Ticks end = out_->end[dep];
+    if (!ended(end)) {
+      cursor.next_sleeper = std::exchange(sleeper_[dep], stream);
+      return true;
+    }
+    cursor.ready = std::max(cursor.ready, end);
+  }
+  return false;
+}
+
+void RankRun::record(std::uint32_t op, Ticks start, Ticks end) {
+  if (end >= kHorizon) throw too_long();
+  out_->start[op] = start;
+  out_->end[op] = end;
+  ++settled_;
+  for (std::uint32_t s = sleeper_[op]; s != kNone; s = cursors_[s].next_sleeper) awake_.push_back(s);
+}
+
+void RankRun::settle(std::uint32_t op, Ticks start, Ticks end) {
+  const std::uint32_t stream = plan_->ops[op].stream.index;
+  Cursor& cursor = cursors_[stream];
+  record(op, start, end);
+  if (cursor.running) {
+    cursor.running = false;
+    awake_.push_back(stream);
+  }
+  cursor.op = next_[op];
+  cursor.deps_seen = 0;
+  cursor.ready = end;
+}
+
+}  // namespace ebb::sim
