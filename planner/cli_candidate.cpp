@@ -90,6 +90,7 @@ reports::Candidate report_of(const Answer& answer) {
   report.feasible = answer.feasible();
   report.device_peak = answer.device_peak;
   report.device_reserved = answer.device_reserved;
+  report.device_reserved_likely = answer.device_reserved_likely;
   report.device_between_steps = answer.device_between_steps;
   for (const Term& term : answer.device_terms) report.device_terms.push_back({term.name, term.bytes});
   report.host_pinned_per_rank = answer.host_pinned_per_rank;

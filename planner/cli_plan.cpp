@@ -41,6 +41,7 @@ int run_plan(const PlanOptions& options) {
   set_budget(job, options.host_budget, job.budget.host, "--host-budget", "budget.host");
   check(job);
 
+  how.likely = true;
   const SearchResult result = search(job, how);
   reports::PlanReport report;
   report.header = header_of(job);

@@ -5,6 +5,7 @@
 #include "models/errors.hpp"
 #include "planner/first_step.hpp"
 #include "planner/rank_estimate.hpp"
+#include "planner/reserved.hpp"
 
 namespace ebb {
 
@@ -242,8 +243,11 @@ Answer Evaluator::answer_on(const Candidate& candidate, std::span<const std::siz
   for (const std::size_t host : hosts) {
     simulate(host, candidate);
     const std::vector<std::size_t>& models = hosts_.hosts()[host].models;
-    for (std::size_t cls = 0; cls < models.size(); ++cls)
+    for (std::size_t cls = 0; cls < models.size(); ++cls) {
+      const Bytes bound = answer.device_reserved;
       add_rank(ranks_.ranks()[models[cls]], plans_[cls], summaries_[cls], answer);
+      if (answer.device_reserved > bound) answer.reserving_rank = models[cls];
+    }
   }
   const HostBytes host_bytes = host(candidate);
   answer.host_pinned_per_rank = host_bytes.pinned;
@@ -254,6 +258,10 @@ Answer Evaluator::answer_on(const Candidate& candidate, std::span<const std::siz
   answer.fits_host = fits_host(candidate);
   answer.slowdown = answer.step.value / resident_step_;
   return answer;
+}
+
+Bytes Evaluator::likely_reserved(const Answer& answer) const {
+  return predicted_reserved(ranks_.ranks()[answer.reserving_rank], answer.candidate);
 }
 
 HostBytes Evaluator::host(const Candidate& candidate) {

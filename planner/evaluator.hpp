@@ -41,6 +41,9 @@ class Evaluator {
   /// The same over every distinct host: what answer() is tested against.
   Answer answer_of_all_hosts(const Candidate& candidate);
 
+  /// What torch's allocator holds on the rank with the answer's upper bound, by replay.
+  Bytes likely_reserved(const Answer& answer) const;
+
   /// The plan of the rank that answer() finds slowest.
   Plan slowest_plan(const Candidate& candidate);
 

@@ -33,15 +33,20 @@ Bytes allocated_state(const Precision& precision, std::span<const Shard> shards,
   return sum;
 }
 
-Bytes adam_temporaries(const Job& job, AdamKernel kernel, std::span<const Shard> shards) {
-  if (kernel == AdamKernel::foreach) return allocated_tensors(shards, 4);
+int adam_scratch_tensors(const Job& job, AdamKernel kernel) {
+  if (kernel == AdamKernel::foreach) return 1;
   const Precision& precision = job.precision;
   const bool fused_unscale = precision.exp_avg == precision.exp_avg_sq && precision.exp_avg == Dtype::bf16;
-  std::int64_t unscaled = 0;
+  int unscaled = 0;
   for (const Dtype moment : {precision.exp_avg, precision.exp_avg_sq}) {
     if (moment != Dtype::fp32 && !fused_unscale) ++unscaled;
   }
-  return unscaled == 0 ? Bytes{0} : allocated_tensors(shards, 4) * unscaled;
+  return unscaled;
+}
+
+Bytes adam_temporaries(const Job& job, AdamKernel kernel, std::span<const Shard> shards) {
+  const int tensors = adam_scratch_tensors(job, kernel);
+  return tensors == 0 ? Bytes{0} : allocated_tensors(shards, 4) * tensors;
 }
 
 }  // namespace ebb

@@ -44,6 +44,9 @@ Bytes allocated_tensors(std::span<const Shard> shards, std::int64_t bytes_per_el
 /// fused one unscales moments stored as fp16 or fp8, or of mixed types, to fp32 (4 bytes an element and state).
 Bytes adam_temporaries(const Job& job, AdamKernel kernel, std::span<const Shard> shards);
 
+/// How many fp32 tensors a shard that is.
+int adam_scratch_tensors(const Job& job, AdamKernel kernel);
+
 /// Launches of one Adam call: the unfused one runs nine passes (decay, two moments, root, correction, epsilon, step).
 constexpr std::uint32_t adam_launches(AdamKernel kernel) { return kernel == AdamKernel::fused ? 1 : 9; }
 constexpr Work adam_work(AdamKernel kernel) { return kernel == AdamKernel::fused ? Work::adam : Work::adam_foreach; }

@@ -191,6 +191,8 @@ SearchResult Search::run() {
   result.device_budget = device_budget_of(job);
   result.host_budget = host_budget_of(job);
   for (const Policy policy : kPolicies) add_rows(policy, result.candidates);
+  for (Answer& row : result.candidates)
+    if (options_.likely) row.device_reserved_likely = evaluator_.likely_reserved(row);
   result.recommended = recommend(result.candidates, job.offload.policy);
   if (result.recommended) {
     result.candidates[*result.recommended].reason = reason_for(result);
@@ -208,6 +210,7 @@ SearchResult search(const Job& job, const SearchOptions& options) { return Searc
 Answer evaluate(const Job& job, const Candidate& candidate) {
   Evaluator evaluator(job);
   Answer answer = evaluator.answer(candidate);
+  answer.device_reserved_likely = evaluator.likely_reserved(answer);
   answer.deployable = answer.objection.empty() && accepts(Megatron::any, candidate.policy);
   answer.reason = obstacle_of(answer, device_budget_of(job), host_budget_of(job));
   return answer;

@@ -30,11 +30,13 @@ struct Answer {
   bool deployable = false;         // under the Megatron asked for, and no objection
   bool fits_device = false;
   bool fits_host = false;
-  std::vector<Term> device_terms;  // of the rank with the highest peak, between steps; without optimizer state
-  Bytes device_between_steps{0};   // allocated, max over ranks
-  Bytes device_peak{0};            // allocated, max over ranks
-  Bytes device_reserved{0};        // upper bound of what the allocator holds
-  Bytes host_pinned_per_rank{0};   // max over ranks
+  std::vector<Term> device_terms;   // of the rank with the highest peak, between steps; without optimizer state
+  Bytes device_between_steps{0};    // allocated, max over ranks
+  Bytes device_peak{0};             // allocated, max over ranks
+  Bytes device_reserved{0};         // upper bound of what the allocator holds
+  Bytes device_reserved_likely{0};  // ... and what a replay of it holds (reserved.hpp); 0: not asked for
+  std::size_t reserving_rank = 0;   // the evaluator's rank with that upper bound
+  Bytes host_pinned_per_rank{0};    // max over ranks
   Bytes host_pinned_per_host{0};
   Bytes host_pageable_per_host{0};
   Seconds optimizer{0};   // the step phase, max over ranks
@@ -52,6 +54,7 @@ struct SearchOptions {
   Megatron megatron = Megatron::any;
   bool exhaustive = false;  // evaluate every candidate instead of pruning by bounds: for tests
   bool cures = true;        // when nothing fits, try what would help
+  bool likely = false;      // fill in device_reserved_likely of the result: milliseconds a row
 };
 
 struct SearchResult {

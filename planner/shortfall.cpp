@@ -46,7 +46,7 @@ std::string described(const Candidate& candidate) {
 
 /// The changed job's recommendation, described; "" when it has none or is no valid job.
 std::string cured(const Job& job, SearchOptions options) {
-  options.cures = false;
+  options.cures = options.likely = false;
   try {
     check(job);
     const SearchResult result = search(job, options);

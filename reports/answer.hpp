@@ -29,7 +29,8 @@ struct Candidate {
   bool deployable = false;
   bool feasible = false;
   Bytes device_peak{0};
-  Bytes device_reserved{0};
+  Bytes device_reserved{0};         // upper bound
+  Bytes device_reserved_likely{0};  // by replay of the allocator
   Bytes device_between_steps{0};
   std::vector<NamedBytes> device_terms;
   Bytes host_pinned_per_rank{0};

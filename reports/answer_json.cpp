@@ -32,6 +32,7 @@ Json to_json(const Candidate& c) {
   json["feasible"] = c.feasible;
   json["device_peak_bytes"] = c.device_peak.value;
   json["device_reserved_bytes"] = c.device_reserved.value;
+  json["device_reserved_likely_bytes"] = c.device_reserved_likely.value;
   json["device_between_steps_bytes"] = c.device_between_steps.value;
   json["host_pinned_bytes_per_rank"] = c.host_pinned_per_rank.value;
   json["host_pinned_bytes_per_host"] = c.host_pinned_per_host.value;

@@ -11,10 +11,11 @@ namespace ebb::reports {
 
 namespace {
 
+constexpr const char* kReserved =
+    "reserved ~ replays torch's allocator, with what it caches and would give back on a full device; needs <= decides.";
 constexpr const char* kExcluded =
     "Not in these figures: CUDA context and NCCL buffers, data loading, evaluation, and the peaks of start, first "
-    "step, "
-    "checkpoint save and load.";
+    "step, checkpoint save and load.";
 
 bool is_ebbs_own(const Candidate& candidate) { return candidate.requirement == "ebb"; }
 
@@ -33,7 +34,8 @@ Table candidate_table() {
                 {"policy", Align::left},
                 {"chunk"},
                 {"device peak"},
-                {"reserved <="},
+                {"reserved ~"},
+                {"needs <="},
                 {"pinned/rank"},
                 {"pinned/host"},
                 {"optimizer"},
@@ -65,6 +67,7 @@ class Notes {
 
 void add_row(Table& table, const Candidate& c, bool picked, const std::string& note) {
   table.add_row({picked ? "*" : " ", c.policy, parameters_of(c), format_bytes(c.device_peak),
+                 c.device_reserved_likely > Bytes{0} ? format_bytes(c.device_reserved_likely) : "-",
                  format_bytes(c.device_reserved), format_bytes(c.host_pinned_per_rank),
                  format_bytes(c.host_pinned_per_host), format_seconds(c.optimizer), format_seconds(c.step),
                  fmt::format("{:.3f}x", c.slowdown), note});
@@ -138,7 +141,7 @@ std::string to_text(const PlanReport& report, const Style& style) {
     append_table(text, own, style);
   }
   if (!notes.lines().empty()) text += fmt::format("\n{}", notes.lines());
-  text += fmt::format("\n{}\n", style.dim(kExcluded));
+  text += fmt::format("\n{}\n{}\n", style.dim(kReserved), style.dim(kExcluded));
   if (!report.next_command.empty()) text += fmt::format("Next: {}\n", report.next_command);
   return text;
 }
@@ -155,7 +158,7 @@ std::string to_text(const SimulateReport& report, const Style& style) {
   text += "\n";
   append_table(text, table, style);
 
-  Table phases({{"phase", Align::left}, {"time"}, {"device peak"}, {"reserved <="}, {"pinned"}});
+  Table phases({{"phase", Align::left}, {"time"}, {"device peak"}, {"needs <="}, {"pinned"}});
   for (const Phase& phase : report.phases)
     phases.add_row({phase.name, format_seconds(phase.duration), format_bytes(phase.device_peak),
                     format_bytes(phase.device_reserved), format_bytes(phase.host_pinned)});
@@ -167,7 +170,7 @@ std::string to_text(const SimulateReport& report, const Style& style) {
   terms.add_row({"in all", format_bytes(c.device_between_steps)});
   text += "\n";
   append_table(text, terms, style);
-  return text + fmt::format("\n{}\n", style.dim(kExcluded));
+  return text + fmt::format("\n{}\n{}\n", style.dim(kReserved), style.dim(kExcluded));
 }
 
 std::string to_text(const LayoutReport& report, const Style& style) {

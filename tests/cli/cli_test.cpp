@@ -91,9 +91,10 @@ void check_rejected(const std::string& arguments, int code, const std::string& m
 
 /// What the recommendation, every candidate and `simulate` say of a candidate.
 void check_candidate(const nlohmann::json& candidate) {
-  for (const char* field : {"policy", "chunk_numel", "chunk_size_mb", "fraction", "slots", "flags", "requires",
-                            "device_peak_bytes", "device_reserved_bytes", "host_pinned_bytes_per_rank",
-                            "host_pinned_bytes_per_host", "optimizer_seconds", "step_seconds", "reason"}) {
+  for (const char* field :
+       {"policy", "chunk_numel", "chunk_size_mb", "fraction", "slots", "flags", "requires", "device_peak_bytes",
+        "device_reserved_bytes", "device_reserved_likely_bytes", "host_pinned_bytes_per_rank",
+        "host_pinned_bytes_per_host", "optimizer_seconds", "step_seconds", "reason"}) {
     INFO(field);
     CHECK(candidate.contains(field));
   }

@@ -1,5 +1,6 @@
 ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/activations_test.cpp
+  planner/allocation_trace_test.cpp
   planner/candidates_test.cpp
   planner/chunking_test.cpp
   planner/compute_model_test.cpp
@@ -12,6 +13,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/lower_test.cpp
   planner/parameters_test.cpp
   planner/recommend_test.cpp
+  planner/reserved_test.cpp
   planner/verify_memory_test.cpp
   planner/verify_test.cpp
   planner/verify_together_test.cpp

@@ -42,8 +42,9 @@ TEST_CASE("a plan's JSON has the agreed keys, null where a parameter is unused")
   const auto& pick = json.at("recommendation");
   for (const char* key :
        {"policy", "chunk_numel", "chunk_size_mb", "fraction", "slots", "flags", "requires", "device_peak_bytes",
-        "device_reserved_bytes", "host_pinned_bytes_per_rank", "host_pinned_bytes_per_host", "optimizer_seconds",
-        "step_seconds", "first_step_seconds", "second_step_seconds", "first_steps_pinned_bytes", "reason"})
+        "device_reserved_bytes", "device_reserved_likely_bytes", "host_pinned_bytes_per_rank",
+        "host_pinned_bytes_per_host", "optimizer_seconds", "step_seconds", "first_step_seconds", "second_step_seconds",
+        "first_steps_pinned_bytes", "reason"})
     CHECK(pick.contains(key));
   CHECK(pick.at("chunk_numel") == 400'000'000);
   CHECK(pick.at("chunk_size_mb").is_null());

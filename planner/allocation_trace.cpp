@@ -1,0 +1,141 @@
+// The life of a rank: model, gradient buffers, optimizer, then steps.
+#include "planner/allocation_trace.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "planner/allocation_trace_stage.hpp"
+#include "planner/allocation_trace_state.hpp"
+#include "planner/lowerings.hpp"
+#include "planner/trace_builder.hpp"
+
+namespace ebb {
+
+namespace {
+
+class RankTrace {
+ public:
+  RankTrace(TraceBuilder& trace, const RankModel& rank, const Candidate& candidate);
+  void init();
+  void step(bool first);
+
+ private:
+  void weight_copies();
+  void leftovers_go(std::size_t from);
+  void clip();
+
+  TraceBuilder& trace_;
+  const RankModel& rank_;
+  const Job& job_;
+  StageTrace stage_;
+  StateTrace state_;
+  std::size_t first_copied_;  // shards from here on have an fp32 copy of their gradients
+  std::vector<TraceTensor> leftovers_;
+};
+
+RankTrace::RankTrace(TraceBuilder& trace, const RankModel& rank, const Candidate& candidate)
+    : trace_(trace), rank_(rank), job_(*rank.job), stage_(trace, rank), state_(trace, rank, candidate) {
+  const bool on_host = candidate.policy == Policy::cpu_adam;
+  first_copied_ = on_host ? shards_on_host(rank, candidate.fraction) : 0;
+  const bool copies = on_host ? job_.precision.grads != Dtype::fp32 : rank.footprint.step_temporaries.value > 0;
+  if (!copies) first_copied_ = rank.shards.size();
+  // Hidden states that the pipeline schedule's lists keep after a step: two and a half a virtual stage (footprint.cpp).
+  const std::size_t virtual_stages = job_.parallel.pipeline > 1 ? job_.parallel.virtual_pipeline : 0;
+  for (std::size_t i = 0; i < 3 * virtual_stages; ++i) leftovers_.push_back(trace.keep());
+}
+
+/// The model's own parameters go one by one as they move into the buffer. Source: Megatron-LM main d98e8a64dd,
+/// core/distributed/param_and_grad_buffer.py.
+void RankTrace::init() {
+  const StageLayout& stage = *rank_.stage;
+  const Precision& precision = job_.precision;
+  std::vector<TraceTensor> own;
+  for (const Parameter& parameter : stage.parameters)
+    own.push_back(trace_.allocate(bytes_of(parameter.numel(), parameter.quantized ? 1 : size_of(precision.params))));
+  for (const BufferLayout& buffer : stage.buffers) {
+    const std::int64_t size = buffer.quantized ? 1 : size_of(precision.params);
+    const bool through_gradients = buffer.quantized && precision.fp8 == Fp8Recipe::mxfp8;
+    if (!through_gradients) trace_.allocate(trace_.keep(), bytes_of(buffer.numel, size));
+    trace_.allocate(trace_.keep(), bytes_of(buffer.numel, size_of(precision.grads)));
+    for (const ParameterRange& range : buffer.ranges)
+      trace_.release(std::exchange(own[range.parameter], TraceTensor{}));
+  }
+  for (const TraceTensor tensor : own) trace_.release(tensor);
+  // What Transformer Engine keeps beside its workspaces.
+  if (job_.compute.attention != Attention::local)
+    for (int i = 0; i < 3; ++i) trace_.allocate(trace_.keep(), 512_KiB);
+  state_.init();
+  weight_copies();
+}
+
+/// FP8 copies of linear weights, one a parameter in proportion to its size.
+void RankTrace::weight_copies() {
+  Bytes left{0};
+  for (const Term& term : rank_.footprint.resident)
+    if (term.name == "fp8 weight copies") left += term.bytes;
+  if (left.value == 0) return;
+  std::vector<Numel> weights;
+  Numel sum{0};
+  for (const Parameter& parameter : rank_.stage->parameters) {
+    if (parameter.columns == 0 || parameter.embedding_or_output) continue;
+    weights.push_back(parameter.numel());
+    sum += weights.back();
+  }
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const double part =
+        static_cast<double>(weights[i].value) / static_cast<double>(std::max<std::int64_t>(sum.value, 1));
+    const Bytes bytes{std::llround(part * static_cast<double>(left.value))};
+    trace_.allocate(trace_.keep(), std::min(bytes, left));
+    left -= std::min(bytes, left);
+    sum -= weights[i];
+  }
+}
+
+/// Without Transformer Engine, gradients are clipped one shard at a time, through a copy.
+void RankTrace::clip() {
+  if (job_.compute.attention != Attention::local) return;
+  for (const Shard& shard : rank_.shards) trace_.pass(bytes_of(shard.numel, 4));
+}
+
+void RankTrace::leftovers_go(std::size_t from) {
+  for (std::size_t i = from; i < leftovers_.size(); ++i) trace_.release_kept(leftovers_[i]);
+}
+
+void RankTrace::step(bool first) {
+  const Bytes hidden = hidden_state_bytes(job_);
+  const std::size_t one_stage = std::min<std::size_t>(3, leftovers_.size());
+  trace_.reset_clock();
+  if (!first) leftovers_go(one_stage);
+  state_.begin_step(first);
+  stage_.run();
+  state_.finalize(first);
+  std::vector<TraceTensor> gradients;
+  for (std::size_t i = first_copied_; i < rank_.shards.size(); ++i)
+    gradients.push_back(trace_.allocate(bytes_of(rank_.shards[i].numel, 4)));
+  clip();
+  state_.step(first);
+  for (const TraceTensor gradient : gradients) trace_.release(gradient);
+  if (!first)
+    for (std::size_t i = 0; i < one_stage; ++i) trace_.release_kept(leftovers_[i]);
+  for (std::size_t i = 0; i < leftovers_.size(); ++i)
+    trace_.allocate(leftovers_[i], i % 3 == 2 ? Bytes{hidden.value / 2} : hidden);
+}
+
+}  // namespace
+
+AllocationTrace allocation_trace(const RankModel& rank, const Candidate& candidate) {
+  AllocationTrace trace;
+  TraceBuilder builder;
+  builder.start(trace.init);
+  RankTrace life(builder, rank, candidate);
+  life.init();
+  builder.start(trace.first_step);
+  life.step(true);
+  builder.start(trace.later_step);
+  life.step(false);
+  trace.tensors = builder.tensors();
+  return trace;
+}
+
+}  // namespace ebb

@@ -1,0 +1,95 @@
+// StageTrace: forward and backward of one pipeline rank in an AllocationTrace: its virtual stages, micro-batches in the
+// order of the pipeline schedule, embedding, layers, recomputation, prediction layers, and the loss. Internal to
+// allocation_trace.cpp.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "planner/layer_activations.hpp"
+#include "planner/layer_tape.hpp"
+#include "planner/lower.hpp"
+#include "planner/trace_builder.hpp"
+
+namespace ebb {
+
+class StageTrace {
+ public:
+  StageTrace(TraceBuilder& trace, const RankModel& rank);
+  /// All forwards and backwards of one step.
+  void run();
+
+ private:
+  /// One layer in one micro-batch: tensors by slot of its tape.
+  struct Layer {
+    const LayerTape* tape = nullptr;
+    std::vector<TraceTensor> tensors;
+  };
+  /// A prediction layer: the embedding and the hidden state before and after their norms, their concatenation.
+  struct Prediction {
+    std::array<TraceTensor, 5> inputs;
+    Layer layer;
+    TraceTensor output;
+    TraceTensor softmax;
+  };
+  /// What one micro-batch leaves behind in one virtual stage.
+  struct MicroBatch {
+    std::array<TraceTensor, 4> data;  // tokens, labels, positions, loss mask
+    std::vector<TraceTensor> inputs;  // of recomputed blocks
+    std::vector<Layer> layers;        // that keep everything
+    std::vector<Prediction> predictions;
+    TraceTensor last;    // the final norm's input ...
+    TraceTensor normed;  // ... and output
+    TraceTensor statistics;
+    TraceTensor softmax;
+  };
+  struct VirtualStage {
+    const ModelChunk* chunk = nullptr;
+    std::vector<const LayerTape*> layers;
+    std::size_t whole_from = 0;     // layers from here on keep everything
+    std::size_t recomputed_by = 1;  // the layers before are recomputed in blocks of so many
+    std::deque<MicroBatch> alive;   // oldest first
+  };
+
+  void forward(VirtualStage& stage);
+  void backward(VirtualStage& stage);
+  TraceTensor first_input(const VirtualStage& stage, MicroBatch& batch);
+  TraceTensor layer_forward(const LayerTape& tape, TraceTensor input, Layer& layer);
+  void layer_backward(Layer& layer);
+  TraceTensor block_forward(const VirtualStage& stage, std::size_t first, MicroBatch& batch, TraceTensor input);
+  void block_backward(const VirtualStage& stage, std::size_t first, TraceTensor input);
+  void forget(Layer& layer, bool input);
+  void predict(const VirtualStage& stage, MicroBatch& batch);
+  void predict_backward(Prediction& prediction);
+  void loss_forward(MicroBatch& batch);
+  TraceTensor loss_backward(MicroBatch& batch);
+  TraceTensor cross_entropy();
+  TraceTensor logits_backward(TraceTensor softmax, TraceTensor input);
+  Bytes weight_bytes() const;
+  void play(const std::vector<LayerTape::Op>& ops, std::vector<TraceTensor>& tensors);
+  void first_use(FirstUse what, Bytes bytes);
+
+  Bytes hidden() const { return hidden_state_bytes(job_); }
+
+  TraceBuilder& trace_;
+  const RankModel& rank_;
+  const Job& job_;
+  LayerTape dense_;
+  std::optional<LayerTape> moe_;
+  std::vector<VirtualStage> stages_;
+  std::array<bool, kFirstUses> in_use_{};
+  bool has_angles_ = false;  // of rotary embedding
+  TraceTensor mask_;         // of unfused attention, while a micro-batch is in flight
+  std::size_t in_flight_ = 0;
+  Bytes whole_{0};   // hidden states of all tokens, before sequence parallelism splits them
+  Bytes logits_{0};  // in bf16
+  Seconds layer_forward_{0};
+  Seconds layer_backward_{0};
+  /// How far the host, which allocates, is ahead of the device, where copies end. It waits for the device where it
+  /// reads a loss or hands hidden states on.
+  Seconds lead_{0};
+};
+
+}  // namespace ebb

@@ -1,0 +1,190 @@
+// Sources: Megatron-LM main d98e8a64dd (core/optimizer/distrib_optimizer.py: a master is a bf16 clone cast to fp32;
+// hybrid_optimizer.py), pull request 6544 (optimizer_state_offloader.py), dev d48bd6be0a
+// (chunked_optimizer_state_offload.py); torch 2.11's AdamW and Transformer Engine's FusedAdam create both moments of a
+// parameter one after the other in the first step.
+#include "planner/allocation_trace_state.hpp"
+
+#include <algorithm>
+
+#include "planner/chunking.hpp"
+#include "planner/lowerings.hpp"
+#include "planner/optimizer_traffic.hpp"
+
+namespace ebb {
+
+namespace {
+
+/// Masters that Transformer Engine's optimizer manages appear in the first step, like moments.
+bool masters_at_init(const Precision& precision) {
+  return precision.state_bytes() == 12 || (precision.fp8 != Fp8Recipe::none && precision.fp8 != Fp8Recipe::delayed);
+}
+
+/// Calls visit(begin, end) for each run of [begin, end) in one parameter group: optimizers work group by group.
+template <class Visit>
+void for_each_group(const std::vector<Shard>& shards, std::size_t begin, std::size_t end, Visit visit) {
+  while (begin < end) {
+    std::size_t stop = begin + 1;
+    while (stop < end && shards[stop].group == shards[begin].group && shards[stop].optimizer == shards[begin].optimizer)
+      ++stop;
+    visit(begin, stop);
+    begin = stop;
+  }
+}
+
+std::vector<TraceTensor> kept(TraceBuilder& trace, std::size_t count) {
+  std::vector<TraceTensor> tensors(count);
+  for (TraceTensor& tensor : tensors) tensor = trace.keep();
+  return tensors;
+}
+
+}  // namespace
+
+StateTrace::StateTrace(TraceBuilder& trace, const RankModel& rank, const Candidate& candidate)
+    : trace_(trace),
+      rank_(rank),
+      candidate_(candidate),
+      masters_at_init_(masters_at_init(rank.job->precision)),
+      scratch_tensors_(adam_scratch_tensors(*rank.job, rank.job->adam_of(candidate.policy))),
+      master_(kept(trace, rank.shards.size())),
+      exp_avg_(kept(trace, rank.shards.size())),
+      exp_avg_sq_(kept(trace, rank.shards.size())) {
+  if (candidate.policy == Policy::cpu_adam) on_host_ = shards_on_host(rank, candidate.fraction);
+  if (candidate.policy == Policy::windowed) split_managers();
+}
+
+void StateTrace::masters(Range range, Moves moves) {
+  for (std::size_t i = range.begin; i < range.end; ++i) {
+    if (moves == Moves::in)
+      trace_.allocate(master_[i], bytes(i, rank_.job->precision.master));
+    else
+      trace_.release_kept(master_[i]);
+  }
+}
+
+void StateTrace::moments(Range range, Moves moves) {
+  for (std::size_t i = range.begin; i < range.end; ++i) {
+    if (moves == Moves::in) {
+      trace_.allocate(exp_avg_[i], bytes(i, rank_.job->precision.exp_avg));
+      trace_.allocate(exp_avg_sq_[i], bytes(i, rank_.job->precision.exp_avg_sq));
+    } else {
+      trace_.release_kept(exp_avg_[i]);
+      trace_.release_kept(exp_avg_sq_[i]);
+    }
+  }
+}
+
+/// Where the optimizer manages masters, its copies walk over moments and masters together.
+void StateTrace::state(Range range, Moves moves) {
+  if (!masters_at_init_) {
+    for (std::size_t i = range.begin; i < range.end; ++i) {
+      moments({i, i + 1}, moves);
+      masters({i, i + 1}, moves);
+    }
+    return;
+  }
+  moments(range, moves);
+  masters(range, moves);
+}
+
+/// One optimizer call, group by group. `creates`: its shards' state, but for masters that exist already.
+void StateTrace::adam(Range range, bool creates) {
+  for_each_group(rank_.shards, range.begin, range.end, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; creates && i < end; ++i) {
+      moments({i, i + 1}, Moves::in);
+      if (!masters_at_init_) masters({i, i + 1}, Moves::in);
+    }
+    scratch({begin, end});
+  });
+}
+
+void StateTrace::scratch(Range range) {
+  std::vector<TraceTensor> tensors;
+  for (int k = 0; k < scratch_tensors_; ++k)
+    for (std::size_t i = range.begin; i < range.end; ++i) tensors.push_back(trace_.allocate(bytes(i, Dtype::fp32)));
+  for (const TraceTensor tensor : tensors) trace_.release(tensor);
+}
+
+/// clone().float()
+void StateTrace::make_masters(Range range) {
+  for (std::size_t i = range.begin; i < range.end; ++i) {
+    const TraceTensor clone = trace_.allocate(bytes(i, rank_.job->precision.params));
+    masters({i, i + 1}, Moves::in);
+    trace_.release(clone);
+  }
+}
+
+void StateTrace::init() {
+  if (!masters_at_init_) return;
+  switch (candidate_.policy) {
+    case Policy::resident:
+    case Policy::full_reload:
+    case Policy::windowed:
+      return make_masters(all());
+    case Policy::chunked:  // built in host memory; the device tensor gives its storage back at once
+      for (std::size_t i = 0; i < rank_.shards.size(); ++i) trace_.pass(bytes(i, rank_.job->precision.master));
+      return;
+    case Policy::cpu_adam:
+      return make_masters({on_host_, rank_.shards.size()});
+    case Policy::pipelined:
+      return;
+  }
+}
+
+void StateTrace::begin_step(bool first) {
+  const bool full_reload = candidate_.policy == Policy::full_reload;
+  if (full_reload && !first) state(all(), Moves::out);
+  if (full_reload && first && masters_at_init_) masters(all(), Moves::out);
+  if (candidate_.policy == Policy::windowed) masters_leave(first);
+}
+
+void StateTrace::finalize(bool first) {
+  const bool full_reload = candidate_.policy == Policy::full_reload;
+  if (full_reload && !first) state(all(), Moves::in);
+  if (full_reload && first && masters_at_init_) masters(all(), Moves::in);
+  if (candidate_.policy == Policy::windowed) prefetch(first);
+}
+
+void StateTrace::step(bool first) {
+  switch (candidate_.policy) {
+    case Policy::resident:
+    case Policy::full_reload:
+      return adam(all(), first);
+    case Policy::chunked:
+      return step_chunks(first);
+    case Policy::windowed:
+      return step_windows(first);
+    case Policy::cpu_adam:
+      return step_on_host(first);
+    case Policy::pipelined:
+      return step_pipelined();
+  }
+}
+
+/// The host waits for each chunk to leave before the next one comes. (FP8 parameters have a second pass over masters
+/// alone, which needs less.)
+void StateTrace::step_chunks(bool first) {
+  for (const Chunk& chunk : chunk_by_numel(rank_.shards, candidate_.chunk_numel)) {
+    const Range range{chunk.first, std::size_t{chunk.first} + chunk.count};
+    if (masters_at_init_) masters(range, Moves::in);
+    if (!first && masters_at_init_) moments(range, Moves::in);
+    if (!first && !masters_at_init_) state(range, Moves::in);
+    adam(range, first);
+    state(range, Moves::out);
+  }
+}
+
+/// Gradients leave as they are; parameters come back through one fp32 tensor a shard.
+void StateTrace::step_on_host(bool first) {
+  adam({on_host_, rank_.shards.size()}, first);
+  for (std::size_t i = 0; i < on_host_; ++i) trace_.pass(bytes(i, Dtype::fp32));
+}
+
+void StateTrace::step_pipelined() {
+  const std::int64_t chunks = ceil_div(rank_.owned.value, candidate_.chunk_numel.value);
+  const Bytes slot = bytes_of(candidate_.chunk_numel, rank_.job->precision.state_bytes());
+  std::vector<TraceTensor> slots(static_cast<std::size_t>(std::min<std::int64_t>(candidate_.slots, chunks)));
+  for (TraceTensor& tensor : slots) tensor = trace_.allocate(slot);
+  for (const TraceTensor tensor : slots) trace_.release(tensor);
+}
+
+}  // namespace ebb

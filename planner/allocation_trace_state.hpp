@@ -1,0 +1,68 @@
+// StateTrace: optimizer state in an AllocationTrace: what each policy allocates and frees, one tensor a shard and
+// state, where a Plan has one buffer. Internal to allocation_trace.cpp.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "planner/lower.hpp"
+#include "planner/trace_builder.hpp"
+
+namespace ebb {
+
+class StateTrace {
+ public:
+  StateTrace(TraceBuilder& trace, const RankModel& rank, const Candidate& candidate);
+  /// When the optimizer is built.
+  void init();
+  /// Before forward. `first`: nothing has been stepped yet.
+  void begin_step(bool first);
+  /// After backward, before gradients are normed and clipped.
+  void finalize(bool first);
+  void step(bool first);
+
+ private:
+  enum class Moves : std::uint8_t { in, out };
+  /// Shards [begin, end).
+  struct Range {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+  /// `windowed`: what one chained optimizer moves.
+  struct Manager {
+    std::vector<Range> chunks;
+    Range moves;
+    Range stays;
+    TraceTensor slots[2];
+    Bytes slot_bytes[2];
+  };
+
+  Range all() const { return {0, rank_.shards.size()}; }
+  Bytes bytes(std::size_t shard, Dtype type) const { return bytes_of(rank_.shards[shard].numel, size_of(type)); }
+  void masters(Range range, Moves moves);
+  void moments(Range range, Moves moves);
+  void state(Range range, Moves moves);
+  void adam(Range range, bool creates);
+  void scratch(Range range);
+  void make_masters(Range range);
+
+  void step_chunks(bool first);
+  void split_managers();
+  void masters_leave(bool first);
+  void prefetch(bool first);
+  void step_windows(bool first);
+  void fill(Manager& manager, std::size_t chunk);
+  void step_on_host(bool first);
+  void step_pipelined();
+
+  TraceBuilder& trace_;
+  const RankModel& rank_;
+  Candidate candidate_;
+  bool masters_at_init_;
+  int scratch_tensors_;  // fp32 tensors that Adam needs beside each shard
+  std::size_t on_host_ = 0;
+  std::vector<Manager> managers_;
+  std::vector<TraceTensor> master_, exp_avg_, exp_avg_sq_;  // by shard
+};
+
+}  // namespace ebb

@@ -1,0 +1,207 @@
+// LayerTapeWriter: what the parts of a layer write with (layer_tape*.cpp). Internal to them.
+//
+// A block (attention core, feed-forward, ...) has a forward that leaves tensors for its backward. Where it is
+// recomputed, forward frees them again, and backward runs the forward once more first.
+#pragma once
+
+#include "planner/layer_activations.hpp"
+#include "planner/layer_tape.hpp"
+
+namespace ebb {
+
+class LayerTapeWriter {
+ public:
+  using Slot = LayerTape::Slot;
+  /// No tensor: allocating 0 bytes gives it, and releasing it does nothing.
+  static constexpr Slot kNoSlot = 0xffffffffU;
+
+  LayerTapeWriter(const Job& of, LayerTape& tape) : job(of), tape_(tape), ops_(&tape.forward) {}
+
+  void turn() {
+    ops_ = &tape_.backward;
+    matmul_ = FirstUse::backward_matmul;
+  }
+
+  Slot allocate(std::int64_t bytes) {
+    if (bytes <= 0) return kNoSlot;
+    const Slot slot = tape_.slots++;
+    fill(slot, bytes);
+    return slot;
+  }
+  /// A tensor with a given place: the output, or one that is recomputed.
+  void fill(Slot slot, std::int64_t bytes) { ops_->push_back({LayerTape::Kind::allocate, slot, Bytes{bytes}}); }
+  template <class... Slots>
+  void release(Slots... slots) {
+    (release_one(slots), ...);
+  }
+  void pass(std::int64_t bytes) { release(allocate(bytes)); }
+  void first_use(FirstUse what, std::int64_t bytes) {
+    ops_->push_back({LayerTape::Kind::first_use, static_cast<Slot>(what), Bytes{bytes}});
+  }
+  /// The result of a matrix product; the library takes its workspace on first use.
+  Slot matmul(std::int64_t bytes) {
+    const Slot slot = allocate(bytes);
+    first_use(matmul_, kMatmulWorkspace);
+    return slot;
+  }
+  /// A weight's gradient on its own. Transformer Engine adds it to the gradient buffer in the matrix product; without
+  /// it, the gradient is a tensor of the parameter's type that lives until autograd's hook has added it.
+  void weight_gradient(std::int64_t elements) {
+    if (is_local()) release(matmul(2 * elements));
+  }
+
+  /// Rows that sequence parallelism splits are gathered for a matrix product, and results scattered.
+  Slot gathered(std::int64_t bytes) { return job.parallel.sequence ? allocate(bytes) : kNoSlot; }
+  /// The result of a row-parallel product of `whole` bytes, as `split` bytes where rows are split.
+  Slot row_parallel(std::int64_t whole, std::int64_t split) {
+    const Slot product = matmul(whole);
+    if (!job.parallel.sequence) return product;
+    const Slot scattered = allocate(split);
+    release(product);
+    return scattered;
+  }
+
+  bool is_local() const { return job.compute.attention == Attention::local; }
+  bool drops(std::string_view module) const { return recomputes(job.recompute, module); }
+
+  const Job& job;
+
+ private:
+  static constexpr std::int64_t kMatmulWorkspace = std::int64_t{32} << 20;
+
+  void release_one(Slot slot) {
+    if (slot != kNoSlot) ops_->push_back({LayerTape::Kind::release, slot, {}});
+  }
+
+  LayerTape& tape_;
+  std::vector<LayerTape::Op>* ops_;
+  FirstUse matmul_ = FirstUse::forward_matmul;
+};
+
+/// Bytes of a layer's tensors on one rank; in bf16 unless said otherwise.
+struct LayerSizes {
+  explicit LayerSizes(const Job& job);
+  std::int64_t width = 2;     // bytes an element of a saved matrix-product input
+  std::int64_t rows = 0;      // tokens that sequence parallelism splits
+  std::int64_t tokens = 0;    // all tokens of the rank
+  std::int64_t heads = 0;     // of the rank
+  std::int64_t split = 0;     // hidden states of the split rows
+  std::int64_t whole = 0;     // ... of all rows
+  std::int64_t gathered = 0;  // ... of all rows, as a matrix-product input
+  std::int64_t query = 0;
+  std::int64_t key = 0;
+  std::int64_t value = 0;
+  std::int64_t context = 0;
+  std::int64_t scores = 0;  // unfused attention
+};
+
+/// Self-attention between the first norm's output and the residual.
+class AttentionTape {
+ public:
+  using Slot = LayerTapeWriter::Slot;
+  AttentionTape(LayerTapeWriter& tape, const LayerSizes& sizes) : tape_(tape), sizes_(sizes) {}
+  /// The output of the projection.
+  Slot forward();
+  /// The gradient of `input`, the norm's output, which is freed when its last reader has run.
+  Slot backward(Slot input);
+
+ private:
+  static constexpr Slot kNoSlot = LayerTapeWriter::kNoSlot;
+  /// Unfused rotary embedding: the tables that backward needs, and the result.
+  struct Rotated {
+    Slot cosine = kNoSlot;
+    Slot sine = kNoSlot;
+    Slot result = kNoSlot;
+  };
+  bool grouped() const { return tape_.job.model.heads != tape_.job.model.kv_heads; }
+  bool rotary() const { return tape_.job.model.positions == Positions::rope; }
+
+  void compress();
+  void expand();
+  void fused_queries();
+  void local_queries();
+  Rotated rotate(std::int64_t bytes);
+  Slot rotate_backward(const Rotated& rotated, Slot gradient, std::int64_t bytes);
+  void core();
+  void core_backward(Slot gradient);
+  void local_core_backward(Slot gradient);
+  Slot scaled_product(std::int64_t bytes);
+  void queries_backward();
+  Slot latent_backward(Slot input);
+  Slot mixed_backward(Slot input);
+
+  LayerTapeWriter& tape_;
+  const LayerSizes& sizes_;
+  Slot mixed_ = kNoSlot;  // the product that holds queries, keys and values side by side
+  Slot normed_query_ = kNoSlot, normed_key_ = kNoSlot;
+  Rotated query_, key_;
+  Slot value_ = kNoSlot;
+  Slot latent_query_ = kNoSlot, normed_latent_query_ = kNoSlot;
+  Slot latent_key_ = kNoSlot, normed_latent_key_ = kNoSlot;
+  Slot softmax_ = kNoSlot;  // or, of fused attention, the log-sum-exp
+  Slot context_ = kNoSlot, quantized_context_ = kNoSlot;
+  Slot query_gradient_ = kNoSlot, key_gradient_ = kNoSlot, value_gradient_ = kNoSlot;
+};
+
+/// One feed-forward: dense, shared experts, or the routed experts together.
+class FeedForwardTape {
+ public:
+  using Slot = LayerTapeWriter::Slot;
+  struct Shape {
+    std::int64_t rows = 0;
+    std::int64_t columns = 0;  // of the rank, without the gate
+    std::int64_t width = 0;    // of input and output
+    bool grouped = false;      // experts in one product; their rows are not split
+    std::int64_t weights = 1;
+    bool drops_all = false;      // recomputed as a whole
+    bool drops_product = false;  // only the activation's output is
+  };
+  FeedForwardTape(LayerTapeWriter& tape, const LayerSizes& sizes, const Shape& shape)
+      : tape_(tape), sizes_(sizes), shape_(shape), column_bytes_(2 * shape.rows * shape.columns) {}
+  Slot forward();
+  /// The gradient of `input`; frees it, and `gradient`, after their last use.
+  Slot backward(Slot input, Slot gradient);
+
+ private:
+  static constexpr Slot kNoSlot = LayerTapeWriter::kNoSlot;
+  std::int64_t gates() const { return tape_.job.model.gated ? 2 : 1; }
+  Slot run();
+  Slot product();
+  Slot result();
+  Slot activation_backward(Slot gradient);
+
+  LayerTapeWriter& tape_;
+  const LayerSizes& sizes_;
+  Shape shape_;
+  std::int64_t column_bytes_;
+  Slot up_ = kNoSlot;      // fc1's output
+  Slot gate_ = kNoSlot;    // unfused and gated: the activated half ...
+  Slot linear_ = kNoSlot;  // ... and the linear one
+  Slot active_ = kNoSlot;  // fc2's input
+};
+
+/// Router, dispatch, routed and shared experts.
+class ExpertsTape {
+ public:
+  using Slot = LayerTapeWriter::Slot;
+  ExpertsTape(LayerTapeWriter& tape, const LayerSizes& sizes);
+  Slot forward();
+  Slot backward(Slot input);
+
+ private:
+  static constexpr Slot kNoSlot = LayerTapeWriter::kNoSlot;
+  void route();
+  Slot combine(Slot output);
+
+  LayerTapeWriter& tape_;
+  const LayerSizes& sizes_;
+  const MoeSpec& spec_;
+  std::int64_t width_;   // what routed experts work on: hidden or latent
+  std::int64_t routed_;  // tokens times experts a token, at balanced load
+  FeedForwardTape experts_, shared_;
+  Slot logits_ = kNoSlot, probabilities_ = kNoSlot, map_ = kNoSlot;
+  Slot permuted_ = kNoSlot;
+  Slot latent_ = kNoSlot;  // input of the projection back to hidden
+};
+
+}  // namespace ebb
