@@ -260,8 +260,19 @@ Answer Evaluator::answer_on(const Candidate& candidate, std::span<const std::siz
   return answer;
 }
 
-Bytes Evaluator::likely_reserved(const Answer& answer) const {
-  return predicted_reserved(ranks_.ranks()[answer.reserving_rank], answer.candidate);
+void Evaluator::replay_allocator(Answer& answer) const {
+  const RankModel& rank = ranks_.ranks()[answer.reserving_rank];
+  const AllocationTrace trace = allocation_trace(rank, answer.candidate);
+  const Bytes budget = device_budget_of(*job_);
+  if (const auto memory = replay_within(trace, budget)) {
+    answer.device_reserved_likely = memory->reserved;
+    answer.device_reserved = std::max(answer.device_reserved, answer.device_reserved_likely);
+    return;
+  }
+  const PredictedMemory memory = predicted_memory(rank, answer.candidate);
+  answer.device_reserved_likely = memory.reserved;
+  answer.device_reserved = std::max(answer.device_reserved, memory.peak_reserved);
+  answer.fits_device = false;
 }
 
 HostBytes Evaluator::host(const Candidate& candidate) {

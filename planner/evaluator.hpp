@@ -41,8 +41,9 @@ class Evaluator {
   /// The same over every distinct host: what answer() is tested against.
   Answer answer_of_all_hosts(const Candidate& candidate);
 
-  /// What torch's allocator holds on the rank with the answer's upper bound, by replay.
-  Bytes likely_reserved(const Answer& answer) const;
+  /// Replays torch's allocator (reserved.hpp) within the device budget, on the rank with the answer's highest bound:
+  /// fills in device_reserved_likely, and takes back fits_device where the budget is too small after all. Milliseconds.
+  void replay_allocator(Answer& answer) const;
 
   /// The plan of the rank that answer() finds slowest.
   Plan slowest_plan(const Candidate& candidate);

@@ -73,11 +73,8 @@ PredictedMemory replay(const AllocationTrace& trace, Bytes capacity, const Reser
   return memory;
 }
 
-namespace {
-
-/// nullopt: it does not fit.
-std::optional<PredictedMemory> try_replay(const AllocationTrace& trace, Bytes capacity,
-                                          const ReservedOptions& options) {
+std::optional<PredictedMemory> replay_within(const AllocationTrace& trace, Bytes capacity,
+                                             const ReservedOptions& options) {
   try {
     return replay(trace, capacity, options);
   } catch (const InputError&) {
@@ -85,19 +82,13 @@ std::optional<PredictedMemory> try_replay(const AllocationTrace& trace, Bytes ca
   }
 }
 
-}  // namespace
-
 PredictedMemory predicted_memory(const RankModel& rank, const Candidate& candidate, const ReservedOptions& options) {
   const AllocationTrace trace = allocation_trace(rank, candidate);
   const Gpu& gpu = rank.job->cluster.gpu;
   const Bytes capacity = gpu.memory.value - gpu.context.value;
-  const PredictedMemory unlimited = try_replay(trace, kUnlimited, options).value_or(PredictedMemory{});
+  const PredictedMemory unlimited = replay_within(trace, kUnlimited, options).value_or(PredictedMemory{});
   if (unlimited.peak_reserved <= capacity) return unlimited;
-  return try_replay(trace, capacity, options).value_or(unlimited);
-}
-
-bool runs_within(const AllocationTrace& trace, Bytes capacity, const ReservedOptions& options) {
-  return try_replay(trace, capacity, options).has_value();
+  return replay_within(trace, capacity, options).value_or(unlimited);
 }
 
 Bytes predicted_reserved(const RankModel& rank, const Candidate& candidate, const ReservedOptions& options) {

@@ -3,6 +3,8 @@
 // allocator keeps depends on the order of calls, and under `windowed` on how fast copies end.
 #pragma once
 
+#include <optional>
+
 #include "planner/allocation_trace.hpp"
 
 namespace ebb {
@@ -31,10 +33,11 @@ PredictedMemory predicted_memory(const RankModel& rank, const Candidate& candida
 /// The same for any trace. InputError when it does not fit into `capacity`.
 PredictedMemory replay(const AllocationTrace& trace, Bytes capacity, const ReservedOptions& options = {});
 
-/// Whether the process gets through when the driver gives it no more than `capacity`. Less than what it would reserve
-/// can do: torch returns what it caches before it gives up. Fragments cannot be returned, so the live peak is not
-/// enough.
-bool runs_within(const AllocationTrace& trace, Bytes capacity, const ReservedOptions& options = {});
+/// The same; nullopt when the process does not get through with no more than `capacity` from the driver. Less than what
+/// it would reserve can do: torch returns what it caches before it gives up. Fragments cannot be returned, so the live
+/// peak is not enough.
+std::optional<PredictedMemory> replay_within(const AllocationTrace& trace, Bytes capacity,
+                                             const ReservedOptions& options = {});
 
 /// PredictedMemory::reserved.
 Bytes predicted_reserved(const RankModel& rank, const Candidate& candidate, const ReservedOptions& options = {});

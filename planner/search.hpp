@@ -33,7 +33,7 @@ struct Answer {
   std::vector<Term> device_terms;   // of the rank with the highest peak, between steps; without optimizer state
   Bytes device_between_steps{0};    // allocated, max over ranks
   Bytes device_peak{0};             // allocated, max over ranks
-  Bytes device_reserved{0};         // upper bound of what the allocator holds
+  Bytes device_reserved{0};         // what the allocator may need: a bound with margins, and no less than the replay
   Bytes device_reserved_likely{0};  // ... and what a replay of it holds (reserved.hpp); 0: not asked for
   std::size_t reserving_rank = 0;   // the evaluator's rank with that upper bound
   Bytes host_pinned_per_rank{0};    // max over ranks
@@ -54,7 +54,7 @@ struct SearchOptions {
   Megatron megatron = Megatron::any;
   bool exhaustive = false;  // evaluate every candidate instead of pruning by bounds: for tests
   bool cures = true;        // when nothing fits, try what would help
-  bool likely = false;      // fill in device_reserved_likely of the result: milliseconds a row
+  bool likely = false;      // replay the allocator for all rows of the result, not only for those that may win
 };
 
 struct SearchResult {
