@@ -9,6 +9,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/flags_test.cpp
   planner/footprint_test.cpp
   planner/host_bytes_test.cpp
+  planner/hosts_test.cpp
   planner/layout_test.cpp
   planner/lower_test.cpp
   planner/parameters_test.cpp

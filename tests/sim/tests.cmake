@@ -3,6 +3,7 @@ ebb_test(sim_tests LIBS ebb_sim nlohmann_json::nlohmann_json SOURCES
   sim/arena_test.cpp
   sim/caching_allocator_test.cpp
   sim/caching_allocator_trace_test.cpp
+  sim/closed_forms_test.cpp
   sim/collective_cost_test.cpp
   sim/collective_measured_test.cpp
   sim/driver_addresses_test.cpp
