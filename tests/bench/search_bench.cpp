@@ -5,7 +5,10 @@
 #include <string>
 
 #include "models/job_yaml.hpp"
+#include "models/library.hpp"
+#include "models/model_yaml.hpp"
 #include "planner/candidates.hpp"
+#include "planner/constraints.hpp"
 #include "planner/evaluator.hpp"
 #include "planner/search.hpp"
 
@@ -46,5 +49,29 @@ BENCHMARK_CAPTURE(BM_candidates, llama3_8b_answer, "llama3-8b-hgx-h200", Depth::
 BENCHMARK_CAPTURE(BM_candidates, deepseek_v3_bound, "deepseek-v3-2048xh200", Depth::bound);
 BENCHMARK_CAPTURE(BM_candidates, deepseek_v3_probe, "deepseek-v3-2048xh200", Depth::probe);
 BENCHMARK_CAPTURE(BM_candidates, deepseek_v3_answer, "deepseek-v3-2048xh200", Depth::answer);
+
+/// 400 candidates on eight GPUs, each of them simulated on the whole host and none pruned: where all ranks fold into
+/// one (tensor parallel), and where all eight own different pieces (data parallel). `classes`: ranks simulated a
+/// candidate.
+void BM_400_candidates(benchmark::State& state, const char* model, std::int64_t tensor) {
+  Job job = library_job("llama3-8b-hgx-h200");
+  job.model = load_model(library_path(Library::models, model));
+  job.parallel.tensor = tensor;
+  check(job);
+  Evaluator evaluator(job);
+  const std::vector<Candidate> all = candidates_of(job, evaluator.deciding_shards());
+  std::vector<Candidate> candidates;
+  for (std::size_t i = 0; i < 400; ++i) candidates.push_back(all[i * all.size() / 400]);
+  for (auto _ : state)
+    for (const Candidate& candidate : candidates) benchmark::DoNotOptimize(evaluator.answer(candidate));
+  const RankSet ranks(job);
+  const HostSet hosts(job, ranks);
+  state.counters["classes"] = static_cast<double>(hosts.hosts().front().models.size());
+  state.counters["tensors"] = static_cast<double>(ranks.ranks().front().shards.size());
+  state.SetItemsProcessed(state.iterations() * 400);
+}
+BENCHMARK_CAPTURE(BM_400_candidates, folded_llama3_8b, "llama3-8b", 8)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(BM_400_candidates, distinct_llama3_8b, "llama3-8b", 1)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(BM_400_candidates, distinct_deepseek_v2_lite, "deepseek-v2-lite", 1)->Unit(benchmark::kMillisecond);
 
 }  // namespace
