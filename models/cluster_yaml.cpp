@@ -309,4 +309,20 @@ std::string write_cluster(const Cluster& cluster) {
   return writer.text();
 }
 
+std::vector<std::string> default_figures(const Cluster& cluster) {
+  std::vector<std::string> list;
+  const auto collect = [&](std::string_view block_name, const auto& block) {
+    for_each_optional(block, [&](std::string_view key, const auto& figure) {
+      if (figure.source.starts_with("default") && !figure.source.ends_with("does not bind"))
+        list.push_back(fmt::format("{}.{} ({})", block_name, key, figure.source));
+    });
+  };
+  collect("host_link", cluster.host_link);
+  collect("topology", cluster.topology);
+  collect("host", cluster.host);
+  collect("calls", cluster.calls);
+  collect("interconnect", cluster.interconnect);
+  return list;
+}
+
 }  // namespace ebb

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "models/cluster.hpp"
 #include "models/yaml_tree.hpp"
@@ -20,5 +21,8 @@ Cluster load_cluster(const std::filesystem::path& file);
 /// Reads back to an equal Cluster.
 std::string write_cluster(const Cluster& cluster);
 void write_cluster(const Cluster& cluster, YamlWriter& writer);
+
+/// Figures that the file left out, each as "host_link.pageable_h2d (default: measured beside H200, ...)".
+std::vector<std::string> default_figures(const Cluster& cluster);
 
 }  // namespace ebb

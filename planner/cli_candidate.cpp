@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "models/cluster_yaml.hpp"
 #include "models/quantity_text.hpp"
 #include "planner/cli.hpp"
 #include "planner/compute_model.hpp"
@@ -72,6 +73,7 @@ reports::Header header_of(const Job& job) {
   header.device_budget = device_budget_of(job);
   header.host_budget = host_budget_of(job);
   header.compute_measured = job.compute.step_seconds.has_value();
+  header.cluster_defaults = default_figures(job.cluster);
   return header;
 }
 

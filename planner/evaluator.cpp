@@ -266,7 +266,7 @@ void Evaluator::replay_allocator(Answer& answer) const {
   const Bytes budget = device_budget_of(*job_);
   if (const auto memory = replay_within(trace, budget)) {
     answer.device_reserved_likely = memory->reserved;
-    answer.device_reserved = std::max(answer.device_reserved, answer.device_reserved_likely);
+    answer.device_reserved = std::max(answer.device_reserved, memory->peak_reserved);
     return;
   }
   const PredictedMemory memory = predicted_memory(rank, answer.candidate);

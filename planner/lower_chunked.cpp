@@ -35,7 +35,7 @@ void chunk_step(PlanBuilder& plan, const RankModel& rank, AdamKernel kernel, con
   host_call(plan, rank, part.chunk, kPassesPerChunk);
   const BufferId buffer =
       plan.buffer("chunk", part.chunk, allocated_state(rank.job->precision, part.shards, kAllState), Phase::step);
-  const OpId room = plan.allocate(buffer, Phase::step, part.chunk);
+  const OpId room = plan.allocate(buffer, Phase::step, part.chunk, 3 * part.tensors());
   copy_state(plan, rank, OpKind::copy_h2d, Phase::step, kMaster, part, buffer, {room});
   const OpId in = copy_state(plan, rank, OpKind::copy_h2d, Phase::step, kMoments, part, buffer, {});
   const OpId stepped = adam(plan, rank, kernel, part, buffer, {in});

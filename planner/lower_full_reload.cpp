@@ -22,7 +22,7 @@ void lower_full_reload(PlanBuilder& plan, const RankModel& rank) {
   plan.release(state, Phase::forward);
   frame.forward_backward();
 
-  const OpId room = plan.allocate(state, Phase::finalize);
+  const OpId room = plan.allocate(state, Phase::finalize, kNoChunk, 3 * all.tensors());
   const OpId in = copy_state(plan, rank, OpKind::copy_h2d, Phase::finalize, kAllState, all, state, {room});
   frame.finalize(in, state);
   step_on_device(plan, rank, kernel, all, state);

@@ -148,7 +148,7 @@ BufferId Windowed::prefetch() {
   BufferId last;
   for (Manager& manager : managers_) {
     if (!manager.masters.valid()) continue;
-    const OpId room = plan_.allocate(manager.masters, Phase::finalize);
+    const OpId room = plan_.allocate(manager.masters, Phase::finalize, kNoChunk, manager.moves.tensors());
     copy_state(plan_, rank_, OpKind::copy_h2d, Phase::finalize, kMaster, manager.moves, manager.masters,
                {room, manager.masters_out});
     chunk_in(manager, 0, Phase::finalize);

@@ -71,8 +71,13 @@ OpId PlanBuilder::add(Op op, std::initializer_list<OpId> deps) {
   return order_.append(op.stream, plan_.deps_of(op));
 }
 
-OpId PlanBuilder::allocate(BufferId buffer, Phase phase, std::uint32_t chunk) {
-  return add({.kind = OpKind::allocate, .phase = phase, .stream = kComputeStream, .chunk = chunk, .buffer = buffer});
+OpId PlanBuilder::allocate(BufferId buffer, Phase phase, std::uint32_t chunk, std::uint32_t tensors) {
+  return add({.kind = OpKind::allocate,
+              .phase = phase,
+              .stream = kComputeStream,
+              .chunk = chunk,
+              .calls = tensors,
+              .buffer = buffer});
 }
 
 OpId PlanBuilder::release(BufferId buffer, Phase phase, std::initializer_list<OpId> deps, OpId after,

@@ -38,7 +38,8 @@ class PlanBuilder {
   /// Appends `op` (its deps fields are set here). `deps` may hold none().
   OpId add(Op op, std::initializer_list<OpId> deps = {});
 
-  OpId allocate(BufferId buffer, Phase phase, std::uint32_t chunk = kNoChunk);
+  /// `tensors`: how many allocations the buffer stands for.
+  OpId allocate(BufferId buffer, Phase phase, std::uint32_t chunk = kNoChunk, std::uint32_t tensors = 1);
   /// `after`: see plan.hpp.
   OpId release(BufferId buffer, Phase phase, std::initializer_list<OpId> deps = {}, OpId after = OpId::none(),
                std::uint32_t chunk = kNoChunk);

@@ -63,7 +63,8 @@ struct Header {
   std::int64_t gpus_per_host = 0;
   Bytes device_budget{0};
   Bytes host_budget{0};
-  bool compute_measured = false;  // forward and backward from the job, not by roofline
+  bool compute_measured = false;              // forward and backward from the job, not by roofline
+  std::vector<std::string> cluster_defaults;  // figures that the cluster leaves to Ebb, and where they come from
 };
 
 struct PlanReport {

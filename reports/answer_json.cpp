@@ -57,6 +57,7 @@ void append(Json& json, const Header& header) {
   json["device_budget_bytes"] = header.device_budget.value;
   json["host_budget_bytes"] = header.host_budget.value;
   json["compute_source"] = header.compute_measured ? "job" : "roofline";
+  json["cluster_defaults"] = header.cluster_defaults;
   json["ebb_version"] = header.ebb_version;
 }
 

@@ -12,10 +12,9 @@ namespace ebb::reports {
 namespace {
 
 constexpr const char* kReserved =
-    "reserved ~ replays torch's allocator, with what it caches and would give back on a full device; needs <= decides.";
+    "reserved ~ replays torch's allocator in steady steps; needs <= holds start and first step as well, and decides.";
 constexpr const char* kExcluded =
-    "Not in these figures: CUDA context and NCCL buffers, data loading, evaluation, and the peaks of start, first "
-    "step, checkpoint save and load.";
+    "Not in these figures: CUDA context and NCCL buffers, data loading, evaluation, checkpoint save and load.";
 
 bool is_ebbs_own(const Candidate& candidate) { return candidate.requirement == "ebb"; }
 

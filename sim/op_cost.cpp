@@ -40,8 +40,11 @@ OpCost::OpCost(const Cluster& cluster, const Sharing& sharing)
       adam_foreach_(per_byte(cluster.gpu.adam_foreach.value)),
       hbm_(per_byte(cluster.gpu.hbm.value)),
       cpu_adam_(per_byte(cluster.host.cpu_adam.value) * static_cast<double>(sharing.ranks_per_host)),
+      pin_(cluster.host.pin_seconds_per_gib.value * static_cast<double>(kTicksPerSecond) / (1 << 30)),
+      pin_call_(in_ticks(cluster.host.pin_call.value)),
       collective_(cluster) {
   const auto issue = [&](OpKind kind, Seconds call) { issue_[static_cast<std::size_t>(kind)] = to_ticks(call); };
+  issue(OpKind::allocate, cluster.calls.allocate.value);
   issue(OpKind::kernel, cluster.calls.launch.value);
   issue(OpKind::copy_h2d, cluster.calls.copy.value);
   issue(OpKind::copy_d2h, cluster.calls.copy.value);
@@ -90,6 +93,8 @@ double OpCost::host_work(const Op& op) const {
       return launch_ * op.calls;
     case Work::cpu_adam:
       return moving(op.bytes, cpu_adam_);
+    case Work::pin:
+      return moving(op.bytes, pin_) + pin_call_ * op.calls;
     default:
       EBB_ASSERT(!"host work");
   }

@@ -9,13 +9,13 @@
 //                         is what the kernel must move: 28 per element of fp32 Adam
 //   compute               op.duration
 //   host_work             calls * (calls.chunk | calls.tensor_scan | calls.launch); host Adam: bytes / (host.cpu_adam /
-//                         ranks_per_host)
+//                         ranks_per_host); pinning: bytes * host.pin_seconds_per_gib + calls * host.pin_call
 //   collective            NCCL's latency, then the transfer (collective_cost.hpp); collective() tells them apart
 //
 // To issue: one calls.launch a kernel launch, calls.copy a copy, calls.collective a collective, and calls.event for
 // each op of another stream that it waits for (an event recorded there and waited for here). Stand-ins for forward and
-// backward cost nothing: their duration holds their launches. Neither do allocations: the caching allocator answers
-// from what it has.
+// backward cost nothing: their duration holds their launches. An allocation costs calls.allocate a tensor; a release
+// is counted there.
 #pragma once
 
 #include <algorithm>
@@ -98,6 +98,8 @@ class OpCost {
   double adam_foreach_ = 0;
   double hbm_ = 0;
   double cpu_adam_ = 0;
+  double pin_ = 0;       // ticks per byte
+  double pin_call_ = 0;  // ticks
   CollectiveCost collective_;
 };
 

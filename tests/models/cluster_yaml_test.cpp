@@ -94,3 +94,17 @@ TEST_CASE("cluster YAML: sizes ascend, ratios stay within 0 and 1") {
   cluster.interconnect.copy_interference = {1.5, "measured: here"};
   CHECK(complaint(cluster).find("above 1") != std::string::npos);
 }
+
+TEST_CASE("cluster YAML: what a file leaves out is listed with its source, what it states is not") {
+  Cluster cluster = load_cluster(EBB_SOURCE_DIR "/models/clusters/h200-1gpu.yaml");
+  const auto names = [&](std::string_view key) {
+    for (const std::string& figure : default_figures(cluster))
+      if (figure.starts_with(key)) return figure;
+    return std::string();
+  };
+  CHECK(names("interconnect.copy_interference").find("not calibrated") != std::string::npos);
+  CHECK(names("host_link.both_by_size").empty());   // stated
+  CHECK(names("topology.switch_one_way").empty());  // no limit is no figure
+  cluster.interconnect.copy_interference = {0.1, "measured: here"};
+  CHECK(names("interconnect.copy_interference").empty());
+}

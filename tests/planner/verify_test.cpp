@@ -394,7 +394,8 @@ TEST_CASE("in a predicted timeline the critical path is as long as the step, but
         return std::pair{sum.value, summarize(plan, timeline).total.value};
       };
       Cluster at_once = rank.job->cluster;
-      for (auto* cost : {&at_once.calls.launch, &at_once.calls.copy, &at_once.calls.event, &at_once.calls.collective})
+      Calls& calls = at_once.calls;
+      for (auto* cost : {&calls.launch, &calls.copy, &calls.event, &calls.collective, &calls.allocate})
         cost->value = {0};
       CHECK(path_and_step(at_once).first == path_and_step(at_once).second);
       const auto [path, step] = path_and_step(rank.job->cluster);

@@ -75,7 +75,20 @@ TEST_CASE("costs: the host thread pays for each call, and for each event that an
   CHECK(costs.issue(collective, 0).all == Ticks{0});  // of one rank: no call
   collective.members = 2;
   CHECK(static_cast<double>(costs.issue(collective, 0).all.value) == Approx(15 * kMicro));
-  CHECK(costs.issue(op_of(OpKind::allocate), 0).all == Ticks{0});
+  Op allocate = op_of(OpKind::allocate);
+  allocate.calls = 12;
+  CHECK(static_cast<double>(costs.issue(allocate, 0).all.value) == Approx(6 * kMicro));
+  CHECK(costs.issue(op_of(OpKind::release), 0).all == Ticks{0});
+}
+
+TEST_CASE("costs: pinning costs by the byte and by the block") {
+  Cluster c = test::h200_host();
+  c.host.pin_seconds_per_gib.value = 0.362;
+  c.host.pin_call.value = {1e-3};
+  Op pin = op_of(OpKind::host_work, Work::pin);
+  pin.bytes = 4_GiB;
+  pin.calls = 2;
+  CHECK(to_seconds(sim::OpCost(c, {})(pin)).value == Approx(4 * 0.362 + 2e-3));  // 4 GiB in 1.449 s: measured
 }
 
 TEST_CASE("costs: host work counts calls; host Adam shares the host") {
