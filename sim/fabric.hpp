@@ -46,6 +46,10 @@ struct GroupShape {
   bool operator==(const GroupShape&) const = default;
 };
 
+/// HBM bytes of a collective for each byte on the wire: it reads, writes, and reads again what it reduces or forwards
+/// (NVIDIA/nccl issue 1428 counts 2 to 3).
+inline constexpr double kHbmPerWireByte = 2.5;
+
 using FlowId = std::uint16_t;
 inline constexpr FlowId kNoFlow = 0xffff;
 
