@@ -14,10 +14,11 @@ void classes_in_group(const HostRuns& host, std::uint32_t rank, GroupForm form, 
   const std::int64_t global = host.first_rank + (place - host.class_of_place.begin());
   const std::int64_t first = global - global / form.stride % form.members * form.stride;
   classes.clear();
-  for (std::int64_t i = 0; i < form.members; ++i) {
+  const auto places = static_cast<std::int64_t>(host.class_of_place.size());
+  const std::int64_t before = ceil_div(std::max<std::int64_t>(host.first_rank - first, 0), form.stride);
+  for (std::int64_t i = before; i < form.members; ++i) {
     const std::int64_t p = first + i * form.stride - host.first_rank;
-    if (p < 0) continue;
-    if (p >= static_cast<std::int64_t>(host.class_of_place.size())) break;
+    if (p >= places) break;
     classes.push_back(host.class_of_place[static_cast<std::size_t>(p)]);
   }
   std::sort(classes.begin(), classes.end());
@@ -79,10 +80,15 @@ std::uint32_t Simulator::group_of(const HostRuns* host, std::uint32_t rank, cons
   shape_.classes.assign(1, rank);
   if (host != nullptr) classes_in_group(*host, rank, {member.stride, member.members}, shape_.classes);
   std::uint32_t index = 0;
-  while (index < shapes_.size() && !(groups_[index].stride == member.stride &&
-                                     groups_[index].members == member.members && shapes_[index] == shape_))
+  while (index < shapes_.size() &&
+         !(groups_[index].stride == member.stride && groups_[index].members == member.members &&
+           shapes_[index].classes == shape_.classes))
     ++index;
-  if (index < shapes_.size()) return index;
+  if (index < shapes_.size()) {
+    shapes_[index].wire = std::max(shapes_[index].wire, member.wire);
+    shapes_[index].host_link = std::max(shapes_[index].host_link, member.host_link);
+    return index;
+  }
   shapes_.push_back(shape_);
   groups_.resize(std::max(groups_.size(), shapes_.size()));
   groups_[index].stride = member.stride;
