@@ -56,13 +56,13 @@ void RankRun::run_host() {
   Cursor& cursor = cursors_[host];
   for (; host_op_ < count_; ++host_op_) {
     const Op& op = ops_[host_op_];
-    EBB_ASSERT(op.stream.index < host);
+    check(host_op_, op);
     if (!is_host(op)) {
       issue(host_op_, op);
       continue;
     }
     cursor.ready = std::max(cursor.ready, host_now_);
-    if (wait_for_deps(host, host_op_, op)) return;
+    if (wait_for_deps(host, op)) return;
     const Ticks begin = cursor.ready;
     host_now_ = begin + (*cost_)(op);
     record(host_op_, begin, host_now_);
@@ -71,11 +71,17 @@ void RankRun::run_host() {
   }
 }
 
-void RankRun::issue(std::uint32_t index, const Op& op) {
+/// What the loops below rely on, once an op.
+void RankRun::check(std::uint32_t index, const Op& op) const {
+  EBB_ASSERT(op.stream.index < cursors_.size() - 1);
   EBB_ASSERT(std::size_t{op.deps_begin} + op.deps_count <= plan_->deps.size());
+  for (std::uint32_t i = op.deps_begin; i < op.deps_begin + op.deps_count; ++i) EBB_ASSERT(deps_[i].index < index);
+}
+
+void RankRun::issue(std::uint32_t index, const Op& op) {
   std::uint32_t events = 0;
-  for (const OpId dep : plan_->deps_of(op)) {
-    EBB_ASSERT(dep.index < index);
+  for (std::uint32_t i = op.deps_begin; i < op.deps_begin + op.deps_count; ++i) {
+    const OpId dep = deps_[i];
     const Op& on = ops_[dep.index];
     events += on.stream == op.stream || is_host(on) ? 0 : 1;
   }
@@ -101,7 +107,7 @@ bool RankRun::run_stream(std::uint32_t stream, Ready& ready) {
   while (cursor.op != kNone && !cursor.running) {
     const std::uint32_t index = cursor.op;
     const Op& op = ops_[index];
-    if (wait_for_deps(stream, index, op)) return false;
+    if (wait_for_deps(stream, op)) return false;
     const Ticks begin = std::max(cursor.ready, start_[index]);
     const Ticks last_call = last_call_of(end_[index]);
     if (cost_->shares(op)) {
@@ -114,13 +120,11 @@ bool RankRun::run_stream(std::uint32_t stream, Ready& ready) {
   return false;
 }
 
-/// True when a dependency of op `index` has not ended; the stream then sleeps on it.
-bool RankRun::wait_for_deps(std::uint32_t stream, std::uint32_t index, const Op& op) {
+/// True when a dependency of `op` has not ended; the stream then sleeps on it.
+bool RankRun::wait_for_deps(std::uint32_t stream, const Op& op) {
   Cursor& cursor = cursors_[stream];
-  EBB_ASSERT(std::size_t{op.deps_begin} + op.deps_count <= plan_->deps.size());
   for (; cursor.deps_seen < op.deps_count; ++cursor.deps_seen) {
     const std::uint32_t dep = deps_[op.deps_begin + cursor.deps_seen].index;
-    EBB_ASSERT(dep < index);
     const Ticks end = end_[dep];
     if (!ended(end)) {
       cursor.next_sleeper = std::exchange(sleeper_[dep], stream);

@@ -56,7 +56,8 @@ class RankRun {
   void run_host();
   void issue(std::uint32_t index, const Op& op);
   bool run_stream(std::uint32_t stream, Ready& ready);
-  bool wait_for_deps(std::uint32_t stream, std::uint32_t index, const Op& op);
+  void check(std::uint32_t index, const Op& op) const;
+  bool wait_for_deps(std::uint32_t stream, const Op& op);
   void record(std::uint32_t op, Ticks start, Ticks end);
 
   const Plan* plan_ = nullptr;
