@@ -26,19 +26,18 @@ struct RankBounds::Transfers {
   double bytes = 0;                   // of both directions
   double first_bytes = 0;             // of the first copy in
   double last_bytes = 0;              // of the last copy out
+  double shared = 0;                  // each way, and what all ranks of the host move as much of
 };
 
 RankBounds::RankBounds(const RankModel& rank, const StepSummary& resident, const HostLoad& host) : rank_(&rank) {
-  bool finalize_seen = false;
   bool step_seen = false;
   for (const PhaseSummary& phase : resident.phases) {
     const double seconds = to_seconds(phase.duration).value;
-    finalize_seen = finalize_seen || phase.phase == Phase::finalize;
-    if (!finalize_seen) before_finalize_ += seconds;
     if (step_seen) after_step_ += seconds;
     step_seen = step_seen || phase.phase == Phase::step;
     if (phase.phase != Phase::step) frame_ += seconds;
   }
+  computed_ = host.computed.value;
   const Cluster& cluster = rank.job->cluster;
   const sim::CopyRates shared = sim::copy_rates(cluster, {.ranks_per_host = host.ranks});
   const sim::CopyRates rates = host.alike ? shared : sim::copy_rates(cluster, {.ranks_per_host = 1});
@@ -91,7 +90,7 @@ double RankBounds::longest_chain(const Transfers& t, std::size_t slots) const {
   for (std::size_t k = 0; k < chunks; ++k) all_in += t.in[k], all_out += t.out[k];
   double longest = std::max({all_in + t.adam.back() + t.out.back(), t.in.front() + t.adam.front() + all_out,
                              t.in.front() + t.out.back() + (t.bytes - t.first_bytes - t.last_bytes) / most_,
-                             shared_seconds(t.bytes / 2)});
+                             shared_seconds(t.shared)});
   double before = 0;  // copies in of the chunks before slot j's first
   for (std::size_t j = 0; j < std::min(slots, chunks); ++j) {
     double chain = before;
@@ -124,12 +123,14 @@ Seconds RankBounds::windowed_step(const Candidate& candidate, bool whole_family,
   const auto moments = static_cast<double>(bytes_of(split.moved, precision.moment_bytes()).value);
   const auto tensors = static_cast<double>(split.moving.size());
   const double masters = tensors * latency + static_cast<double>(use.leaving.value) / h2d_;
+  // At a fraction the ranks of a host move different parts of what they own.
+  const double shared = candidate.fraction < 1 ? 0.0 : moments;
   double windows = std::max({2 * tensors * latency + moments / h2d_, 2 * tensors * latency + moments / d2h_,
-                             2 * moments / most_, shared_seconds(moments)});
+                             2 * moments / most_, shared_seconds(shared)});
   double called = 0;  // the host's calls, one after another, and what follows the last
   Bytes slots[2];
   if (!whole_family) {
-    Transfers transfers{.in = {}, .adam = {}, .out = {}, .bytes = 2 * moments};
+    Transfers transfers{.in = {}, .adam = {}, .out = {}, .bytes = 2 * moments, .shared = shared};
     const std::vector<Chunk> chunks = chunk_by_moments(split.moving, candidate.chunk_size_mb, precision.moment_bytes());
     // Several managers prefetch a chunk each, which no slot holds back: then only the other chains hold.
     const bool one_manager = split.moving.front().optimizer == split.moving.back().optimizer;
@@ -149,7 +150,7 @@ Seconds RankBounds::windowed_step(const Candidate& candidate, bool whole_family,
     windows = std::max(windows, longest_chain(transfers, one_manager ? 2 : chunks.size()));
   }
   use.step = use.always + use.leaving + slots[0] + slots[1];
-  return {std::max({frame_ + kernels_, frame_ + called, before_finalize_ + masters + windows})};
+  return {std::max({frame_ + kernels_, frame_ + called, computed_ + masters + windows})};
 }
 
 Seconds RankBounds::pipelined_step(const Candidate& candidate) const {
@@ -163,6 +164,7 @@ Seconds RankBounds::pipelined_step(const Candidate& candidate) const {
     transfers.out.push_back(latency + bytes / d2h_);
     transfers.adam.push_back(adam_seconds(numel, true));
     transfers.bytes += 2 * bytes;
+    transfers.shared += bytes;
     if (transfers.in.size() == 1) transfers.first_bytes = bytes;
     transfers.last_bytes = bytes;
   }

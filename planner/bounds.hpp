@@ -35,6 +35,7 @@ struct HostLoad {
   std::int64_t ranks = 1;
   bool alike = true;     // all do the same as this one
   Numel least_owned{0};  // by any of them; 0 where their steps begin at different times
+  Seconds computed{0};   // when backward compute has ended in the rank's resident step
 };
 
 class RankBounds {
@@ -68,11 +69,11 @@ class RankBounds {
   double shared_seconds(double bytes) const;
 
   const RankModel* rank_;
-  double frame_ = 0;            // seconds of the resident step outside its optimizer phase
-  double before_finalize_ = 0;  // ... before gradient finalization
-  double after_step_ = 0;       // ... after the optimizer phase
-  double kernels_ = 0;          // Adam over all elements and the cast to parameters
-  double h2d_ = 0;              // bytes per second alone
+  double frame_ = 0;       // seconds of the resident step outside its optimizer phase
+  double computed_ = 0;    // ... until backward compute has ended
+  double after_step_ = 0;  // ... after the optimizer phase
+  double kernels_ = 0;     // Adam over all elements and the cast to parameters
+  double h2d_ = 0;         // bytes per second alone
   double d2h_ = 0;
   double most_ = 0;        // the highest sum of both directions
   double shared_h2d_ = 0;  // the same as a share of the host's limits

@@ -20,6 +20,9 @@ int run_layout(const LayoutOptions& options);
 /// command line names none. InputError names the option.
 Candidate candidate_from(const CandidateOptions& options, const Job& job);
 
+/// Budgets from the command line replace the job's; their options become the places that errors name.
+void set_budgets(Job& job, const std::optional<std::string>& device, const std::optional<std::string>& host);
+
 /// A file name as an argument of a command to paste.
 std::string quoted(const std::string& argument);
 

@@ -62,6 +62,18 @@ std::string quoted(const std::string& argument) {
   return text + "'";
 }
 
+void set_budgets(Job& job, const std::optional<std::string>& device, const std::optional<std::string>& host) {
+  const auto set = [&](const std::optional<std::string>& text, std::optional<Bytes>& budget, const char* option,
+                       const char* key) {
+    if (!text) return;
+    const Place place{option};
+    budget = parse_bytes(*text, place);
+    job.places[key] = place;
+  };
+  set(device, job.budget.device, "--budget", "budget.device");
+  set(host, job.budget.host, "--host-budget", "budget.host");
+}
+
 reports::Header header_of(const Job& job) {
   reports::Header header;
   header.job = job.name;

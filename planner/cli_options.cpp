@@ -28,11 +28,15 @@ void add_chunking(CLI::App& command, CandidateOptions& o) {
   add_text(command, "--chunk-size-mb", o.chunk_size_mb, "MiB of moments in a chunk, 0: all (windowed)", "M");
 }
 
+void add_budgets(CLI::App& command, std::optional<std::string>& device, std::optional<std::string>& host) {
+  add_text(command, "--budget", device, "device memory a GPU may use, e.g. 60GiB", "SIZE");
+  add_text(command, "--host-budget", host, "pinned memory a host may use, e.g. 1.5TiB", "SIZE");
+}
+
 void add_plan(CLI::App& app, PlanOptions& o) {
   CLI::App* command = app.add_subcommand("plan", "Which flags for this job: the fastest schedule that fits");
   add_job(*command, o.job);
-  add_text(*command, "--budget", o.budget, "device memory a GPU may use, e.g. 60GiB", "SIZE");
-  add_text(*command, "--host-budget", o.host_budget, "pinned memory a host may use, e.g. 1.5TiB", "SIZE");
+  add_budgets(*command, o.budget, o.host_budget);
   add_text(*command, "--megatron", o.megatron, "the Megatron-LM you run: any, main, dev or pr6544", "WHICH");
   add_json(*command, o.json);
   add_text(*command, "-o", o.plan_file, "also write the recommended schedule of the slowest rank as a plan", "FILE");
@@ -46,6 +50,7 @@ void add_simulate(CLI::App& app, SimulateOptions& o) {
   add_text(*command, "--fraction", o.candidate.fraction,
            "part of the state that moves, 0 < F <= 1 (windowed, cpu-adam)", "F");
   add_text(*command, "--slots", o.candidate.slots, "device slots, 2 or more (pipelined)", "D");
+  add_budgets(*command, o.budget, o.host_budget);
   add_json(*command, o.json);
   add_text(*command, "-o", o.plan_file, "also write the slowest rank's schedule as a plan", "FILE");
   command->footer("Example: ebb simulate models/jobs/llama3-8b-hgx-h200.yaml --policy chunked --chunk-numel 1e9");

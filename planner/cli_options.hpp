@@ -24,6 +24,7 @@ struct CandidateOptions {
 struct SimulateOptions {
   std::string job;
   CandidateOptions candidate;
+  std::optional<std::string> budget, host_budget;
   bool json = false;
   std::optional<std::string> plan_file;
 };

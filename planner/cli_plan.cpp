@@ -13,21 +13,14 @@ namespace ebb::cli {
 
 namespace {
 
-/// A budget from the command line replaces the job's, and its option becomes the place that errors name.
-void set_budget(Job& job, const std::optional<std::string>& text, std::optional<Bytes>& budget, const char* option,
-                const char* key) {
-  if (!text) return;
-  const Place place{option};
-  budget = parse_bytes(*text, place);
-  job.places[key] = place;
-}
-
-std::string simulate_command(const std::string& job, const reports::Candidate& pick) {
-  std::string command = fmt::format("ebb simulate {} --policy {}", quoted(job), pick.policy);
+std::string simulate_command(const PlanOptions& options, const reports::Candidate& pick) {
+  std::string command = fmt::format("ebb simulate {} --policy {}", quoted(options.job), pick.policy);
   if (pick.chunk_numel) command += fmt::format(" --chunk-numel {}", pick.chunk_numel->value);
   if (pick.chunk_size_mb) command += fmt::format(" --chunk-size-mb {}", *pick.chunk_size_mb);
   if (pick.fraction) command += fmt::format(" --fraction {}", *pick.fraction);
   if (pick.slots) command += fmt::format(" --slots {}", *pick.slots);
+  if (options.budget) command += fmt::format(" --budget {}", quoted(*options.budget));
+  if (options.host_budget) command += fmt::format(" --host-budget {}", quoted(*options.host_budget));
   return command;
 }
 
@@ -37,8 +30,7 @@ int run_plan(const PlanOptions& options) {
   SearchOptions how;
   if (options.megatron) how.megatron = parse_megatron(*options.megatron, Place{"--megatron"});
   Job job = load_job(options.job);
-  set_budget(job, options.budget, job.budget.device, "--budget", "budget.device");
-  set_budget(job, options.host_budget, job.budget.host, "--host-budget", "budget.host");
+  set_budgets(job, options.budget, options.host_budget);
   check(job);
 
   how.likely = true;
@@ -51,7 +43,7 @@ int run_plan(const PlanOptions& options) {
   report.cures = result.cures;
   if (result.recommended)
     report.next_command =
-        simulate_command(options.job, report.candidates[*result.recommended]) + "   (memory and time phase by phase)";
+        simulate_command(options, report.candidates[*result.recommended]) + "   (memory and time phase by phase)";
 
   if (options.plan_file && result.recommended)
     write_file(*options.plan_file, to_json(plan_of(job, result.candidates[*result.recommended].candidate)));

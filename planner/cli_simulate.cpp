@@ -9,7 +9,8 @@
 namespace ebb::cli {
 
 int run_simulate(const SimulateOptions& options) {
-  const Job job = load_job(options.job);
+  Job job = load_job(options.job);
+  set_budgets(job, options.budget, options.host_budget);
   check(job);
   const Candidate candidate = candidate_from(options.candidate, job);
   const Answer answer = evaluate(job, candidate);

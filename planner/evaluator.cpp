@@ -13,6 +13,14 @@ namespace {
 
 Bound max_of(const Bound& a, const Bound& b) { return {std::max(a.step, b.step), std::max(a.reserved, b.reserved)}; }
 
+/// When the last stand-in for backward ends. The phase goes on while gradients are still being reduced.
+Seconds backward_compute_end(const Plan& plan, const Timeline& timeline) {
+  Ticks last{0};
+  for (std::size_t i = 0; i < plan.ops.size(); ++i)
+    if (plan.ops[i].kind == OpKind::compute) last = std::max(last, timeline.end[i]);
+  return to_seconds(last);
+}
+
 bool same_stage(const RankModel& a, const RankModel& b) { return a.stage == b.stage; }
 
 }  // namespace
@@ -33,12 +41,14 @@ void Evaluator::find_deciding() {
     double value = -1;
   } slowest, fullest;
   std::map<std::size_t, StepSummary> summaries;  // by rank
+  std::map<std::size_t, Seconds> computed;
   for (const std::size_t host : hosts_of(ranks_to_decide(resident))) {
     simulate(host, resident);
     const std::vector<std::size_t>& models = hosts_.hosts()[host].models;
     for (std::size_t cls = 0; cls < models.size(); ++cls) {
       const std::size_t rank = models[cls];
       summaries.emplace(rank, summaries_[cls]);
+      computed.emplace(rank, backward_compute_end(plans_[cls], timelines_[cls]));
       const double step = to_seconds(summaries_[cls].total).value;
       const double peak = static_cast<double>(summaries_[cls].peak_held.value);
       if (step > slowest.value) slowest = {rank, step};
@@ -55,8 +65,9 @@ void Evaluator::find_deciding() {
       const RankModel& model = ranks_.ranks()[other];
       least = same_stage(model, ranks_.ranks()[rank]) ? std::min(least, model.owned) : Numel{0};
     }
-    bounds_.emplace_back(ranks_.ranks()[rank], summaries[rank],
-                         HostLoad{.ranks = ranks_per_host_, .alike = host.alike(), .least_owned = least});
+    bounds_.emplace_back(
+        ranks_.ranks()[rank], summaries[rank],
+        HostLoad{.ranks = ranks_per_host_, .alike = host.alike(), .least_owned = least, .computed = computed[rank]});
   }
 }
 
@@ -240,15 +251,16 @@ Answer Evaluator::answer_on(const Candidate& candidate, std::span<const std::siz
   answer.flags = flags_of(candidate);
   answer.requires_megatron = requirement_of(candidate.policy);
   answer.objection = objection_to(*job_, candidate);
+  std::map<std::size_t, Bytes> bounds;  // by rank
   for (const std::size_t host : hosts) {
     simulate(host, candidate);
     const std::vector<std::size_t>& models = hosts_.hosts()[host].models;
     for (std::size_t cls = 0; cls < models.size(); ++cls) {
-      const Bytes bound = answer.device_reserved;
+      bounds[models[cls]] = reserved_bound(candidate.policy, device_use(plans_[cls], summaries_[cls]));
       add_rank(ranks_.ranks()[models[cls]], plans_[cls], summaries_[cls], answer);
-      if (answer.device_reserved > bound) answer.reserving_rank = models[cls];
     }
   }
+  answer.reserving_ranks = reserving(bounds);
   const HostBytes host_bytes = host(candidate);
   answer.host_pinned_per_rank = host_bytes.pinned;
   answer.host_pinned_per_host = host_bytes.pinned * ranks_per_host_;
@@ -260,19 +272,63 @@ Answer Evaluator::answer_on(const Candidate& candidate, std::span<const std::siz
   return answer;
 }
 
-void Evaluator::replay_allocator(Answer& answer) const {
-  const RankModel& rank = ranks_.ranks()[answer.reserving_rank];
-  const AllocationTrace trace = allocation_trace(rank, answer.candidate);
-  const Bytes budget = device_budget_of(*job_);
-  if (const auto memory = replay_within(trace, budget)) {
-    answer.device_reserved_likely = memory->reserved;
-    answer.device_reserved = std::max(answer.device_reserved, memory->peak_reserved);
-    return;
+/// Of each stage the rank with the highest bound, where that may decide: over the job library a replay needed at most
+/// 21 % more than its bound.
+std::vector<std::size_t> Evaluator::reserving(const std::map<std::size_t, Bytes>& bounds) const {
+  std::map<const StageLayout*, std::size_t> highest;
+  Bytes most{0};
+  for (const auto& [rank, bound] : bounds) {
+    const auto [known, is_first] = highest.emplace(ranks_.ranks()[rank].stage, rank);
+    if (!is_first && bound > bounds.at(known->second)) known->second = rank;
+    most = std::max(most, bound);
   }
-  const PredictedMemory memory = predicted_memory(rank, answer.candidate);
-  answer.device_reserved_likely = memory.reserved;
-  answer.device_reserved = std::max(answer.device_reserved, memory.peak_reserved);
-  answer.fits_device = false;
+  std::vector<std::size_t> ranks;
+  for (const auto& [stage, rank] : highest)
+    if (bounds.at(rank).value / 4 * 5 >= most.value) ranks.push_back(rank);
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+bool Evaluator::runs_within_budget(const Answer& answer) const {
+  return std::all_of(answer.reserving_ranks.begin(), answer.reserving_ranks.end(), [&](std::size_t rank) {
+    const AllocationTrace trace = allocation_trace(ranks_.ranks()[rank], answer.candidate);
+    return replay_within(trace, device_budget_of(*job_)).has_value();
+  });
+}
+
+namespace {
+
+/// The least that the trace runs within, to 1 %. Preconditions: it does not within `too_little`, it does within
+/// `enough`.
+Bytes least_capacity(const AllocationTrace& trace, Bytes too_little, Bytes enough) {
+  while (enough.value - too_little.value > enough.value / 100) {
+    const Bytes middle{too_little.value + (enough.value - too_little.value) / 2};
+    (replay_within(trace, middle) ? enough : too_little) = middle;
+  }
+  return enough;
+}
+
+}  // namespace
+
+void Evaluator::replay_allocator(Answer& answer) const {
+  const Bytes budget = device_budget_of(*job_);
+  for (const std::size_t index : answer.reserving_ranks) {
+    const RankModel& rank = ranks_.ranks()[index];
+    const AllocationTrace trace = allocation_trace(rank, answer.candidate);
+    Bytes needed{0};
+    Bytes likely{0};
+    if (const auto memory = replay_within(trace, budget)) {
+      likely = memory->reserved;
+      needed = memory->peak_reserved;
+    } else {
+      const auto unlimited = replay_within(trace, kUnlimited).value_or(PredictedMemory{});
+      needed = least_capacity(trace, budget, std::max(unlimited.peak_reserved, budget + Bytes{1}));
+      likely = std::min(unlimited.reserved, needed);
+      answer.fits_device = false;
+    }
+    answer.device_reserved_likely = std::max(answer.device_reserved_likely, likely);
+    answer.device_reserved = std::max(answer.device_reserved, needed);
+  }
 }
 
 HostBytes Evaluator::host(const Candidate& candidate) {

@@ -41,8 +41,11 @@ class Evaluator {
   /// The same over every distinct host: what answer() is tested against.
   Answer answer_of_all_hosts(const Candidate& candidate);
 
-  /// Replays torch's allocator (reserved.hpp) within the device budget, on the rank with the answer's highest bound:
-  /// fills in device_reserved_likely, and takes back fits_device where the budget is too small after all. Milliseconds.
+  /// Whether torch's allocator, replayed (reserved.hpp), gets through within the device budget on every rank that may
+  /// decide. Milliseconds a rank.
+  bool runs_within_budget(const Answer& answer) const;
+  /// The same; also fills in device_reserved_likely, and where the budget is too small takes back fits_device and looks
+  /// for the least that would do.
   void replay_allocator(Answer& answer) const;
 
   /// The plan of the rank that answer() finds slowest.
@@ -56,6 +59,7 @@ class Evaluator {
   std::vector<std::size_t> ranks_to_decide(const Candidate& candidate) const;
   std::vector<std::size_t> hosts_of(std::span<const std::size_t> ranks) const;
   Answer answer_on(const Candidate& candidate, std::span<const std::size_t> hosts);
+  std::vector<std::size_t> reserving(const std::map<std::size_t, Bytes>& bounds) const;
   void simulate(std::size_t host, const Candidate& candidate);
   void find_deciding();
 

@@ -13,6 +13,8 @@ namespace {
 
 struct Packing {
   std::size_t chunks = 1;
+  double moved = -1;    // elements that cross the link each way; all owned ones when negative
+  double tensors = -1;  // that they are in
   Bytes state{0};
   Bytes always{0};
 };
@@ -40,6 +42,8 @@ Packing windowed(const RankModel& rank, std::int64_t chunk_size_mb, double fract
   Packing packing{.chunks = 0};
   packing.always = allocated_state(precision, staying, kAllState);
   packing.state = packing.always + allocated_state(precision, moving, kMaster);
+  packing.moved = static_cast<double>(owned(moving).value);
+  packing.tensors = static_cast<double>(moving.size());
   Bytes slots[2];
   std::uint16_t optimizer = 0;
   std::size_t number = 0;  // of the chunk in its optimizer
@@ -68,9 +72,12 @@ Packing packing_of(const RankModel& rank, const Candidate& candidate) {
     case Policy::windowed:
       return windowed(rank, candidate.chunk_size_mb, candidate.fraction);
     case Policy::cpu_adam: {
-      const auto stays = shards.subspan(shards_stepped_on_host(rank, candidate.fraction));
-      const Bytes state = allocated_state(precision, stays, kAllState);
-      return {.state = state, .always = state};
+      const std::size_t count = shards_stepped_on_host(rank, candidate.fraction);
+      const Bytes state = allocated_state(precision, shards.subspan(count), kAllState);
+      return {.moved = static_cast<double>(owned(shards.first(count)).value),
+              .tensors = static_cast<double>(count),
+              .state = state,
+              .always = state};
     }
     case Policy::resident: {
       const Bytes state = allocated_state(precision, shards, kAllState);
@@ -96,11 +103,15 @@ std::size_t shards_stepped_on_host(const RankModel& rank, double fraction) {
 RankEstimate estimate(const RankModel& rank, const Candidate& candidate) {
   const Cluster& cluster = rank.job->cluster;
   const Packing packing = packing_of(rank, candidate);
-  const Seconds transfer = bytes_of(rank.owned, rank.job->precision.state_bytes()) / cluster.host_link.h2d.value;
-  const double tensors = static_cast<double>(rank.shards.size());
+  const double moved = packing.moved < 0 ? static_cast<double>(rank.owned.value) : packing.moved;
+  const double tensors = packing.tensors < 0 ? static_cast<double>(rank.shards.size()) : packing.tensors;
+  const double state_bytes = static_cast<double>(rank.job->precision.state_bytes());
+  double seconds = 2 * moved * state_bytes / cluster.host_link.h2d.value.value;
+  // Host Adam is slower than the link by far, and all GPUs of the host wait for it.
+  if (candidate.policy == Policy::cpu_adam) seconds += 28 * moved / cluster.host.cpu_adam.value.value;
   const double each_chunk = cluster.calls.chunk.value.value + cluster.calls.synchronize.value.value +
-                            4 * tensors * cluster.calls.tensor_scan.value.value;
-  return {.seconds = 2 * transfer.value + 6 * tensors * cluster.host_link.latency.value.value +
+                            4 * static_cast<double>(rank.shards.size()) * cluster.calls.tensor_scan.value.value;
+  return {.seconds = seconds + 6 * tensors * cluster.host_link.latency.value.value +
                      static_cast<double>(packing.chunks) * each_chunk,
           .step_state = packing.state + rank.footprint.step_temporaries,
           .always = packing.always};

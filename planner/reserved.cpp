@@ -13,7 +13,6 @@ namespace ebb {
 namespace {
 
 constexpr int kMostSteps = 6;
-constexpr Bytes kUnlimited{std::int64_t{1} << 50};
 
 class Replay {
  public:

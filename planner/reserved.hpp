@@ -9,6 +9,9 @@
 
 namespace ebb {
 
+/// A device that no job fills: 1 PiB.
+inline constexpr Bytes kUnlimited{std::int64_t{1} << 50};
+
 struct ReservedOptions {
   bool expandable_segments = false;  // PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
 };

@@ -67,9 +67,8 @@ class Search {
   }
 
   const Answer& evaluate(const Candidate& candidate);
-  const Answer& replayed(const Candidate& candidate);
-  Answer replay_of(Answer answer) const;
-  void replay_rows(std::vector<Answer>& rows);
+  bool runs(const Answer& answer);
+  void replay_rows(std::vector<Answer>& rows) const;
   bool eligible(const Answer& answer, Goal goal);
   std::optional<Answer> best(Policy policy, Goal goal);
   std::optional<Answer> best_of_all(Policy policy, Goal goal);
@@ -82,7 +81,7 @@ class Search {
   Evaluator evaluator_;
   std::map<Policy, std::vector<Family>> families_;
   std::map<Candidate, Answer> answers_;
-  std::map<Candidate, Answer> replayed_;  // answers after the allocator's replay
+  std::map<Candidate, bool> runs_;  // whether the allocator gets through
   Seconds resident_step_{1};
 };
 
@@ -105,38 +104,24 @@ const Answer& Search::evaluate(const Candidate& candidate) {
   return answers_.emplace(candidate, std::move(answer)).first->second;
 }
 
-/// The answer to show: with the allocator replayed. The order of candidates goes by the bounds alone.
-const Answer& Search::replayed(const Candidate& candidate) {
-  const auto known = replayed_.find(candidate);
-  if (known != replayed_.end()) return known->second;
-  return replayed_.emplace(candidate, replay_of(evaluate(candidate))).first->second;
+/// Whether the allocator gets through within the budget.
+bool Search::runs(const Answer& answer) {
+  const auto [known, is_new] = runs_.emplace(answer.candidate, false);
+  if (is_new) known->second = evaluator_.runs_within_budget(answer);
+  return known->second;
 }
 
-Answer Search::replay_of(Answer answer) const {
-  const bool fitted = answer.fits_device;
-  evaluator_.replay_allocator(answer);
-  if (fitted && !answer.fits_device)
-    answer.reason = obstacle_of(answer, device_budget_of(evaluator_.job()), host_budget_of(evaluator_.job()));
-  return answer;
-}
-
-/// Replays what no one has asked for yet, each in a thread of its own: they depend on nothing but their row.
-void Search::replay_rows(std::vector<Answer>& rows) {
-  std::map<Candidate, std::future<Answer>> replays;
-  for (const Answer& row : rows) {
-    if ((!options_.likely && !row.feasible()) || replayed_.contains(row.candidate)) continue;
-    const Answer& answer = evaluate(row.candidate);
-    replays.emplace(row.candidate, std::async(std::launch::async, [this, &answer] { return replay_of(answer); }));
-  }
-  for (auto& [candidate, answer] : replays) replayed_.emplace(candidate, answer.get());
+/// Replays the allocator for the rows, each in a thread of its own: they depend on nothing but their row.
+void Search::replay_rows(std::vector<Answer>& rows) const {
+  std::vector<std::future<void>> replays;
   for (Answer& row : rows) {
-    const auto replay = replayed_.find(row.candidate);
-    if (replay == replayed_.end()) continue;
-    Answer shown = replay->second;
-    if (shown.fits_device == row.fits_device) shown.reason = row.reason;
-    shown.deployable = shown.deployable && row.deployable;  // a row for comparison stays one
-    row = std::move(shown);
+    if (!options_.likely && !row.feasible()) continue;
+    replays.push_back(std::async(std::launch::async, [this, &row] { evaluator_.replay_allocator(row); }));
   }
+  for (std::future<void>& replay : replays) replay.get();
+  for (Answer& row : rows)
+    if (!row.fits_device)
+      row.reason = obstacle_of(row, device_budget_of(evaluator_.job()), host_budget_of(evaluator_.job()));
 }
 
 /// Whether an answer that the order prefers may be taken. The replay comes last, because it is dearest, and only where
@@ -145,7 +130,7 @@ bool Search::eligible(const Answer& answer, Goal goal) {
   if (goal == Goal::smallest) return true;
   if (!answer.feasible()) return false;
   const bool roomy = answer.device_reserved.value / 10 * 13 <= device_budget_of(evaluator_.job()).value;
-  return roomy || replayed(answer.candidate).feasible();
+  return roomy || runs(answer);
 }
 
 bool prefers(const Answer& a, const Answer& b, Goal goal) {

@@ -35,8 +35,8 @@ struct Answer {
   Bytes device_peak{0};             // allocated, max over ranks
   Bytes device_reserved{0};         // what the allocator may need: a bound with margins, and no less than the replay
   Bytes device_reserved_likely{0};  // ... and what a replay of it holds (reserved.hpp); 0: not asked for
-  std::size_t reserving_rank = 0;   // the evaluator's rank with that upper bound
-  Bytes host_pinned_per_rank{0};    // max over ranks
+  std::vector<std::size_t> reserving_ranks;  // the evaluator's ranks that may decide it
+  Bytes host_pinned_per_rank{0};             // max over ranks
   Bytes host_pinned_per_host{0};
   Bytes host_pageable_per_host{0};
   Seconds optimizer{0};   // the step phase, max over ranks

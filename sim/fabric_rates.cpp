@@ -83,8 +83,11 @@ void Fabric::share_hbm(std::size_t component, std::span<const FlowId> flows, std
       if (lanes[j] < 3 * classes_) {
         if (lanes[j] / 3 == cls) taken += rates[j];
       } else {
-        const auto& members = groups_[lanes[j] - 3 * classes_].classes;
-        if (std::binary_search(members.begin(), members.end(), cls)) taken += kHbmPerWireByte * rates[j];
+        const GroupShape& group = groups_[lanes[j] - 3 * classes_];
+        if (!std::binary_search(group.classes.begin(), group.classes.end(), cls)) continue;
+        // A flow over the host link stands for all that is on the wire.
+        const double wire = group.host_link > 0 ? rates[j] * group.wire / group.host_link : rates[j];
+        taken += kHbmPerWireByte * wire;
       }
     }
     rates[i] = std::min(rates[i], std::max(hbm_ - taken, kLeastShareOfHbm * hbm_));

@@ -13,10 +13,13 @@ bool later(const FlowEngine::Task& a, const FlowEngine::Task& b) {
   return std::tie(a.ready, a.rank, a.op) > std::tie(b.ready, b.rank, b.op);
 }
 
-/// ceil(bytes / rate). std::ceil is a library call on plain x86-64; the quotient fits an integer.
+/// No end in sight at this rate.
+constexpr std::int64_t kTooLong = -1;
+
+/// ceil(bytes / rate), or kTooLong. std::ceil is a library call on plain x86-64; the quotient fits an integer.
 std::int64_t ticks_to_move(double bytes, double rate) {
   const double ticks = bytes / rate;
-  if (!(ticks <= static_cast<double>(kLongestOp.value))) throw too_long();
+  if (!(ticks <= static_cast<double>(kLongestOp.value))) return kTooLong;
   const auto whole = static_cast<std::int64_t>(ticks);
   return whole + (static_cast<double>(whole) < ticks ? 1 : 0);
 }
@@ -132,7 +135,8 @@ void FlowEngine::share(Component& component) {
     flow.left = std::max(0.0, flow.left - flow.rate * static_cast<double>(now_.value - flow.since));
     flow.rate = rate;
     flow.since = now_.value;
-    next_[flow.lane] = end_at(now_.value + ticks_to_move(flow.left, rate));
+    const std::int64_t ticks = ticks_to_move(flow.left, rate);
+    next_[flow.lane] = ticks == kTooLong ? kNever : end_at(now_.value + ticks);  // another may end and free it
   }
 }
 
@@ -163,6 +167,8 @@ bool FlowEngine::advance(std::vector<Ended>& ended) {
     if (!ended.empty()) return true;
     lane = soonest();
   }
+  for (const Component& component : components_)
+    if (!component.flowing.empty()) throw too_long();
   return false;
 }
 

@@ -30,7 +30,7 @@ Ticks rounded_ticks(double ticks) {
 }
 
 OpCost::OpCost(const Cluster& cluster, const Sharing& sharing)
-    : issue_event_(to_ticks(cluster.calls.event.value)),
+    : issue_event_(rounded_ticks(in_ticks(cluster.calls.event.value))),
       latency_of_copy_(rounded_ticks(in_ticks(cluster.host_link.latency.value))),
       synchronize_(in_ticks(cluster.calls.synchronize.value)),
       launch_(in_ticks(cluster.calls.launch.value)),
@@ -43,7 +43,9 @@ OpCost::OpCost(const Cluster& cluster, const Sharing& sharing)
       pin_(cluster.host.pin_seconds_per_gib.value * static_cast<double>(kTicksPerSecond) / (1 << 30)),
       pin_call_(in_ticks(cluster.host.pin_call.value)),
       collective_(cluster) {
-  const auto issue = [&](OpKind kind, Seconds call) { issue_[static_cast<std::size_t>(kind)] = to_ticks(call); };
+  const auto issue = [&](OpKind kind, Seconds call) {
+    issue_[static_cast<std::size_t>(kind)] = rounded_ticks(in_ticks(call));
+  };
   issue(OpKind::allocate, cluster.calls.allocate.value);
   issue(OpKind::kernel, cluster.calls.launch.value);
   issue(OpKind::copy_h2d, cluster.calls.copy.value);

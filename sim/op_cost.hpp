@@ -63,14 +63,14 @@ class OpCost {
   CollectiveTime collective(const Op& op) const { return collective_(op); }
 
   /// Of a copy: what passes before its bytes flow.
-  Ticks copy_latency(const Op& op) const { return latency_of_copy_ * std::int64_t{op.calls}; }
+  Ticks copy_latency(const Op& op) const { return times(latency_of_copy_, op.calls); }
 
   /// `events`: how many ops of other device streams it waits for.
   Issue issue(const Op& op, std::uint32_t events) const {
     const bool alone = op.kind == OpKind::collective && op.members <= 1;
     const Ticks call = alone ? Ticks{0} : issue_[static_cast<std::size_t>(op.kind)];
-    const Ticks waits = issue_event_ * std::int64_t{events};
-    return {waits + call, waits + call * std::max<std::int64_t>(op.calls, 1)};
+    const Ticks waits = times(issue_event_, events);
+    return {waits + call, waits + times(call, std::max<std::uint32_t>(op.calls, 1))};
   }
 
   /// Whether others change how long it takes, so that it must run in the FlowEngine.
@@ -83,6 +83,11 @@ class OpCost {
   void share_kernels(Work work) { shared_kernels_ |= 1U << static_cast<unsigned>(work); }
 
  private:
+  /// `calls` times `each`; too_long() above kLongestOp.
+  static Ticks times(Ticks each, std::uint32_t calls) {
+    if (static_cast<double>(each.value) * calls > static_cast<double>(kLongestOp.value)) throw too_long();
+    return each * std::int64_t{calls};
+  }
   double kernel(const Op& op) const;
   double host_work(const Op& op) const;
 

@@ -8,8 +8,9 @@
 namespace ebb::sim {
 namespace {
 
-/// Half of what Ticks can count: an op of at most kLongestOp that starts before it ends without overflow.
-constexpr Ticks kHorizon{std::int64_t{1} << 62};
+/// A quarter of what Ticks can count: an op of at most kLongestOp that starts before it ends without overflow, also where
+/// a tick is kept times two (FlowEngine).
+constexpr Ticks kHorizon{std::int64_t{1} << 61};
 
 }  // namespace
 

@@ -76,6 +76,40 @@ TEST_CASE("no answer is below its bound, and no probe either") {
   }
 }
 
+TEST_CASE("no answer is below its bound where gradients are still being reduced when state returns") {
+  Job job = library_job("llama3-8b-hgx-h200");
+  job.parallel.gpus = 16;
+  job.batch.global = 16;
+  job.batch.sequence = 512;
+  job.cluster.interconnect.network.value = {12e9};
+  check(job);
+  Evaluator evaluator(job);
+  const std::vector<Candidate> all = candidates_of(job, evaluator.deciding_shards());
+  for (std::size_t i = 0; i < all.size(); i += std::max<std::size_t>(1, all.size() / 150)) {
+    INFO(name_of(all[i].policy) << " N " << all[i].chunk_numel.value << " MB " << all[i].chunk_size_mb << " fraction "
+                                << all[i].fraction << " slots " << all[i].slots);
+    const Answer answer = evaluator.answer(all[i]);
+    CHECK(evaluator.bound(all[i]).step <= answer.step);
+    CHECK(evaluator.probe(all[i]).step <= answer.step);
+  }
+}
+
+TEST_CASE("the ranks that are simulated decide like all ranks, at fractions too") {
+  Job job = library_job("mixtral-8x7b-hgx-h200");
+  Evaluator evaluator(job);
+  for (const double fraction : {0.05, 0.1, 0.2, 0.45, 0.8}) {
+    for (const Candidate& candidate :
+         {Candidate{.policy = Policy::cpu_adam, .fraction = fraction},
+          Candidate{.policy = Policy::windowed, .chunk_size_mb = 64, .fraction = fraction}}) {
+      const Answer few = evaluator.answer(candidate);
+      const Answer all = evaluator.answer_of_all_hosts(candidate);
+      INFO(name_of(candidate.policy) << " fraction " << fraction);
+      CHECK(few.step.value == Approx(all.step.value).epsilon(2e-3));
+      CHECK(few.device_reserved.value == Approx(static_cast<double>(all.device_reserved.value)).epsilon(2e-3));
+    }
+  }
+}
+
 TEST_CASE("the ranks that are simulated decide like all ranks") {
   Job job = library_job("mixtral-8x7b-hgx-h200");
   job.parallel.gpus = 32;

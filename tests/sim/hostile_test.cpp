@@ -46,6 +46,30 @@ TEST_CASE("hostile: a step longer than time is counted is the user's error, not 
   CHECK_THROWS_AS(sim::simulate(one_copy(1000), slow, {}), InputError);
 }
 
+TEST_CASE("hostile: many calls, each just short enough") {
+  for (const bool issue : {false, true}) {
+    Cluster slow = test::h200_host();
+    (issue ? slow.calls.copy : slow.host_link.latency).value = {376'464.165770};
+    PlanBuilder b;
+    b.h2d(b.stream(StreamKind::h2d), 1000, {}, 49);
+    CHECK_THROWS_AS(sim::simulate(b.take(), slow, {}), InputError);
+  }
+}
+
+TEST_CASE("hostile: a collective that copies stop entirely goes on when they end") {
+  Cluster c = test::issues_at_once(test::h200_host());
+  c.interconnect.copy_interference.value = 1;
+  PlanBuilder b;
+  const OpId copy = b.h2d(b.stream(StreamKind::h2d), 1'000'000'000);
+  Op gather = PlanBuilder::op(OpKind::collective, b.stream(StreamKind::comm), Work::all_gather);
+  gather.members = 2;
+  gather.bytes = {1'000'000'000};
+  const OpId collective = b.add(gather);
+  const Timeline t = sim::simulate(b.take(), c, {});
+  CHECK(t.end[collective.index] > t.end[copy.index]);
+  CHECK(to_seconds(t.end[collective.index]).value < 0.1);
+}
+
 TEST_CASE("hostile: a sound plan does not abort") { REQUIRE_FALSE(aborts(one_copy(1000))); }
 
 TEST_CASE("hostile: dependencies on itself, on later ops and on ops that do not exist") {

@@ -233,6 +233,7 @@ class Naive {
   struct Wire {
     double rate = 0;
     bool on_link = false;
+    double wire_per_rate = 1;
   };
   Wire fastest(std::size_t p, const Op& like) const {
     double wire = 0;
@@ -242,7 +243,7 @@ class Naive {
       wire = std::max(wire, cost_.collective(o).wire_bytes_per_tick * static_cast<double>(kTicksPerSecond));
       link = std::max(link, cost_.collective(o).host_link_bytes_per_tick * static_cast<double>(kTicksPerSecond));
     }
-    return link > 0 ? Wire{link, true} : Wire{wire, false};
+    return link > 0 ? Wire{link, true, wire / link} : Wire{wire, false, 1};
   }
 
   std::vector<Flow> flowing() const {
@@ -385,7 +386,7 @@ class Naive {
     for (const Flow& flow : flows) {
       if (flow.kind == OpKind::collective) {
         if (std::find(flow.members.begin(), flow.members.end(), kernel.place) != flow.members.end())
-          taken += 2.5 * flow.rate;
+          taken += 2.5 * flow.rate * fastest(flow.place, op(flow.place, flow.op)).wire_per_rate;
       } else if (flow.place == kernel.place && flow.kind != OpKind::kernel) {
         taken += flow.rate;
       }
