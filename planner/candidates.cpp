@@ -1,6 +1,7 @@
 #include "planner/candidates.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "models/errors.hpp"
@@ -26,6 +27,20 @@ template <class T>
 void sort_unique(std::vector<T>& values) {
   std::sort(values.begin(), values.end());
   values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+/// At most about `most` of the ascending breakpoints: neighbours that are kept lie at least a common ratio apart. The
+/// first and the last stay.
+template <class T, class Value>
+std::vector<T> thinned(const std::vector<T>& breakpoints, std::size_t most, Value value) {
+  if (breakpoints.size() <= most) return breakpoints;
+  const auto at = [&](const T& breakpoint) { return std::max(static_cast<double>(value(breakpoint)), 1.0); };
+  const double ratio = std::pow(at(breakpoints.back()) / at(breakpoints.front()), 1.0 / static_cast<double>(most));
+  std::vector<T> kept = {breakpoints.front()};
+  for (const T& breakpoint : breakpoints)
+    if (at(breakpoint) >= at(kept.back()) * ratio) kept.push_back(breakpoint);
+  if (kept.back() != breakpoints.back()) kept.push_back(breakpoints.back());
+  return kept;
 }
 
 /// Where the last interval, which has no end, is cut: enough room for a value with one significant digit.
@@ -93,6 +108,7 @@ std::vector<Numel> chunk_numels(const Job& job, std::span<const std::vector<Shar
     breakpoints.insert(breakpoints.end(), more.begin(), more.end());
   }
   sort_unique(breakpoints);
+  breakpoints = thinned(breakpoints, kMostNumels, [](Numel n) { return n.value; });
   const auto above = std::upper_bound(breakpoints.begin(), breakpoints.end(), kProductionNumel);
   std::vector<Numel> values = round_numels(breakpoints);
   const auto holder = static_cast<std::size_t>(above - breakpoints.begin());
@@ -118,6 +134,7 @@ std::vector<std::int64_t> chunk_sizes_mb(const Job& job, std::span<const std::ve
     breakpoints.insert(breakpoints.end(), more.begin(), more.end());
   }
   sort_unique(breakpoints);
+  breakpoints = thinned(breakpoints, kMostSizesMb, [](std::int64_t mb) { return mb; });
   return round_sizes_mb(std::move(breakpoints));
 }
 

@@ -21,6 +21,10 @@ inline constexpr Numel kProductionNumel{1'000'000'000};
 /// Up to so many shards of a rank, every packing is tried; their number grows up to quadratically. With more, sizes
 /// come from the grid 1, 2, 5 x 10^k elements and from powers of two in MiB.
 inline constexpr std::size_t kMostPackedShards = 4096;
+/// ... and of no more than so many sizes: beyond, those are left out that are nearest to their neighbours, as a ratio.
+/// (512 sizes from 1e6 to 1e10 elements are 1.8 % apart.)
+inline constexpr std::size_t kMostNumels = 512;
+inline constexpr std::size_t kMostSizesMb = 128;  // for each fraction
 /// A schedule of slots has at most so many chunks: smaller slots cost more than they save.
 inline constexpr std::int64_t kMostSlotChunks = 1 << 14;
 
