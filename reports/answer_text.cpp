@@ -93,7 +93,7 @@ std::string job_line(const Header& header) {
                      format_bytes(header.host_budget), header.compute_measured ? "as measured" : "by roofline");
 }
 
-/// "first step +5.2 s (pins 14.7 GiB a rank)"; nothing for a policy that pins nothing then.
+/// "first step +5.2 s (pins 14.7 GiB a rank), warm-up apart"; nothing for a policy that pins nothing then.
 std::string first_steps_line(const Candidate& c) {
   if (c.first_steps_pinned.value == 0) return "";
   std::string text;
@@ -103,7 +103,7 @@ std::string first_steps_line(const Candidate& c) {
   };
   add("first step", c.first_step);
   add("second step", c.second_step);
-  return text.empty() ? "" : fmt::format("{} (pins {} a rank)\n", text, format_bytes(c.first_steps_pinned));
+  return text.empty() ? "" : fmt::format("{} (pins {} a rank), warm-up apart\n", text, format_bytes(c.first_steps_pinned));
 }
 
 std::string answer_lines(const PlanReport& report, const Style& style) {

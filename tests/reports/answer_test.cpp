@@ -93,12 +93,12 @@ TEST_CASE("what the first steps cost more is told where they pin, and only then"
   pick.first_step = {7.34};
   CHECK(to_text(report, {}).find("step +") == std::string::npos);  // later creation of state alone is no news
   pick.first_steps_pinned = Bytes{16'106'127'360};
-  CHECK(to_text(report, {}).find("\nwhy: it fits.\nfirst step +6.000 s (pins 15.00 GiB a rank)\n\n") !=
+  CHECK(to_text(report, {}).find("\nwhy: it fits.\nfirst step +6.000 s (pins 15.00 GiB a rank), warm-up apart\n\n") !=
         std::string::npos);
   pick.second_step = {3.34};
   SimulateReport simulated;
   simulated.candidate = pick;
-  CHECK(to_text(simulated, {}).find("\nfirst step +6.000 s, second step +2.000 s (pins 15.00 GiB a rank)\n") !=
+  CHECK(to_text(simulated, {}).find("\nfirst step +6.000 s, second step +2.000 s (pins 15.00 GiB a rank), warm-up apart\n") !=
         std::string::npos);
   CHECK(nlohmann::json::parse(to_json(report)).at("recommendation").at("first_step_seconds") == 7.34);
 }
