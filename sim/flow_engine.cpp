@@ -140,36 +140,43 @@ void FlowEngine::share(Component& component) {
   }
 }
 
-std::size_t FlowEngine::soonest() const {
-  std::size_t lane = 0;
-  for (std::size_t i = 1; i < next_.size(); ++i) lane = next_[i] < next_[lane] ? i : lane;
-  return lane;
+FlowEngine::Soonest FlowEngine::soonest() const {
+  Soonest first{0, next_[0], false};
+  for (std::size_t i = 1; i < next_.size(); ++i) {
+    first.tied = next_[i] == first.event || (first.tied && next_[i] > first.event);
+    if (next_[i] >= first.event) continue;
+    first.lane = i;
+    first.event = next_[i];
+  }
+  return first;
 }
 
 // Ends sort before what begins at the same tick: a task that ends may make another ready that comes before one whose
 // bytes were to flow at that very tick. So ends are told before anything more begins.
 bool FlowEngine::advance(std::vector<Ended>& ended) {
   ended.clear();
-  for (std::size_t lane = soonest(); next_[lane] != kNever;) {
-    const std::int64_t event = next_[lane];
+  for (Soonest next = soonest(); next.event != kNever; next = soonest()) {
+    const std::int64_t event = next.event;
     now_ = {event >> 1};
-    do {
-      if (lanes_[lane].state == State::waiting)
-        begin_flow(lane);
-      else if (lanes_[lane].state == State::flowing)
-        end_flow(lane, ended);
-      else
-        retire(lane, ended);
-      lane = soonest();
-    } while (next_[lane] == event);
+    happen(next.lane, ended);
+    while (next.tied && (next = soonest()).event == event) happen(next.lane, ended);
     for (const std::uint32_t component : changed_) share(components_[component]);
     changed_.clear();
     if (!ended.empty()) return true;
-    lane = soonest();
   }
   for (const Component& component : components_)
     if (!component.flowing.empty()) throw too_long();
   return false;
+}
+
+/// The lane's next event, at this tick.
+void FlowEngine::happen(std::size_t lane, std::vector<Ended>& ended) {
+  if (lanes_[lane].state == State::waiting)
+    begin_flow(lane);
+  else if (lanes_[lane].state == State::flowing)
+    end_flow(lane, ended);
+  else
+    retire(lane, ended);
 }
 
 }  // namespace ebb::sim

@@ -84,6 +84,11 @@ class FlowEngine {
     double left = 0;          // bytes
     double rate = 0;          // bytes per tick
   };
+  struct Soonest {
+    std::size_t lane = 0;
+    std::int64_t event = kNever;
+    bool tied = false;  // another lane has an event of the same tick and kind
+  };
   struct Component {
     RateMemory rates;
     std::vector<Flowing> flowing;
@@ -96,7 +101,8 @@ class FlowEngine {
   void begin_flow(std::size_t lane);
   void end_flow(std::size_t lane, std::vector<Ended>& ended);
   void retire(std::size_t lane, std::vector<Ended>& ended);
-  std::size_t soonest() const;
+  Soonest soonest() const;
+  void happen(std::size_t lane, std::vector<Ended>& ended);
   void share(Component& component);
   void touch(Component& component, std::uint32_t number);
 

@@ -8,8 +8,8 @@
 namespace ebb::sim {
 namespace {
 
-/// A quarter of what Ticks can count: an op of at most kLongestOp that starts before it ends without overflow, also where
-/// a tick is kept times two (FlowEngine).
+/// A quarter of what Ticks can count: an op of at most kLongestOp that starts before it ends without overflow, also
+/// where a tick is kept times two (FlowEngine).
 constexpr Ticks kHorizon{std::int64_t{1} << 61};
 
 }  // namespace
@@ -57,9 +57,10 @@ void RankRun::run_host() {
   Cursor& cursor = cursors_[host];
   for (; host_op_ < count_; ++host_op_) {
     const Op& op = ops_[host_op_];
-    check(host_op_, op);
+    EBB_ASSERT(op.stream.index < host);
+    const std::uint32_t events = events_of(host_op_, op);
     if (!is_host(op)) {
-      issue(host_op_, op);
+      issue(host_op_, op, events);
       continue;
     }
     cursor.ready = std::max(cursor.ready, host_now_);
@@ -72,20 +73,20 @@ void RankRun::run_host() {
   }
 }
 
-/// What the loops below rely on, once an op.
-void RankRun::check(std::uint32_t index, const Op& op) const {
-  EBB_ASSERT(op.stream.index < cursors_.size() - 1);
+/// How many ops of other device streams it waits for. Also what the loops below rely on, once an op: that dependencies
+/// are earlier ops.
+std::uint32_t RankRun::events_of(std::uint32_t index, const Op& op) const {
   EBB_ASSERT(std::size_t{op.deps_begin} + op.deps_count <= plan_->deps.size());
-  for (std::uint32_t i = op.deps_begin; i < op.deps_begin + op.deps_count; ++i) EBB_ASSERT(deps_[i].index < index);
-}
-
-void RankRun::issue(std::uint32_t index, const Op& op) {
   std::uint32_t events = 0;
   for (std::uint32_t i = op.deps_begin; i < op.deps_begin + op.deps_count; ++i) {
-    const OpId dep = deps_[i];
-    const Op& on = ops_[dep.index];
+    EBB_ASSERT(deps_[i].index < index);
+    const Op& on = ops_[deps_[i].index];
     events += on.stream == op.stream || is_host(on) ? 0 : 1;
   }
+  return events;
+}
+
+void RankRun::issue(std::uint32_t index, const Op& op, std::uint32_t events) {
   const Issue calls = cost_->issue(op, events);
   start_[index] = host_now_ + calls.first;
   host_now_ += calls.all;

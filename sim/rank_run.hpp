@@ -54,9 +54,9 @@ class RankRun {
 
   bool is_host(const Op& op) const { return cursors_[op.stream.index].host; }
   void run_host();
-  void issue(std::uint32_t index, const Op& op);
+  void issue(std::uint32_t index, const Op& op, std::uint32_t events);
   bool run_stream(std::uint32_t stream, Ready& ready);
-  void check(std::uint32_t index, const Op& op) const;
+  std::uint32_t events_of(std::uint32_t index, const Op& op) const;
   bool wait_for_deps(std::uint32_t stream, const Op& op);
   void record(std::uint32_t op, Ticks start, Ticks end);
 
