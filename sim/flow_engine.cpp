@@ -50,24 +50,14 @@ void FlowEngine::reset(Fabric& fabric) {
   changed_.clear();
 }
 
-void FlowEngine::enqueue(std::size_t lane, const Task& task) {
+/// The lane has a waiting task already.
+void FlowEngine::enqueue_behind(std::size_t lane, const Task& task) {
   Lane& to = lanes_[lane];
-  if (!to.waits) {
-    to.waits = true;
-    to.first() = task;
-  } else {
-    const bool overtakes = later(to.first(), task);
-    to.others.push_back(overtakes ? to.first() : task);
-    std::push_heap(to.others.begin(), to.others.end(), later);  // keeps the least `later` in front
-    if (overtakes) to.first() = task;
-  }
+  const bool overtakes = later(to.first(), task);
+  to.others.push_back(overtakes ? to.first() : task);
+  std::push_heap(to.others.begin(), to.others.end(), later);  // keeps the least `later` in front
+  if (overtakes) to.first() = task;
   if (to.state == State::waiting) plan_next(lane);
-}
-
-/// When the first waiting task's bytes will flow, unless another comes before it.
-void FlowEngine::plan_next(std::size_t lane) {
-  const Lane& by = lanes_[lane];
-  next_[lane] = by.waits ? begin_at(std::max(by.free, by.first().ready) + by.first().latency) : kNever;
 }
 
 /// The component's flows change at this tick.

@@ -16,6 +16,7 @@
 // rounding of a double (2^-53 of the bytes).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -50,7 +51,13 @@ class FlowEngine {
   void reset(Fabric& fabric);
 
   /// Precondition: task.ready is not before the tick that advance() reached.
-  void enqueue(std::size_t lane, const Task& task);
+  void enqueue(std::size_t lane, const Task& task) {
+    Lane& to = lanes_[lane];
+    if (to.waits) return enqueue_behind(lane, task);
+    to.waits = true;
+    to.first() = task;
+    if (to.state == State::waiting) plan_next(lane);
+  }
 
   /// Runs to the next tick at which tasks end; which, in lane order. False: nothing waits or runs.
   bool advance(std::vector<Ended>& ended);
@@ -97,7 +104,12 @@ class FlowEngine {
 
   static std::int64_t begin_at(Ticks tick) { return tick.value << 1 | 1; }
   static std::int64_t end_at(std::int64_t tick) { return tick << 1; }
-  void plan_next(std::size_t lane);
+  void enqueue_behind(std::size_t lane, const Task& task);
+  /// When the first waiting task's bytes will flow, unless another comes before it.
+  void plan_next(std::size_t lane) {
+    const Lane& by = lanes_[lane];
+    next_[lane] = by.waits ? begin_at(std::max(by.free, by.first().ready) + by.first().latency) : kNever;
+  }
   void begin_flow(std::size_t lane);
   void end_flow(std::size_t lane, std::vector<Ended>& ended);
   void retire(std::size_t lane, std::vector<Ended>& ended);

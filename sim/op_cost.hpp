@@ -85,8 +85,10 @@ class OpCost {
  private:
   /// `calls` times `each`; too_long() above kLongestOp.
   static Ticks times(Ticks each, std::uint32_t calls) {
-    if (static_cast<double>(each.value) * calls > static_cast<double>(kLongestOp.value)) throw too_long();
-    return each * std::int64_t{calls};
+    std::int64_t product = 0;
+    if (__builtin_mul_overflow(each.value, std::int64_t{calls}, &product) || product > kLongestOp.value)
+      throw too_long();
+    return {product};
   }
   double kernel(const Op& op) const;
   double host_work(const Op& op) const;

@@ -23,7 +23,7 @@ void RankRun::start(const Plan& plan, const OpCost& cost, Timeline& out) {
   host_now_ = {0};
   out.source = TimelineSource::predicted;
   out.start.resize(plan.ops.size());
-  out.end.assign(plan.ops.size(), as_issued({0}));
+  out.end.resize(plan.ops.size());
   ops_ = plan.ops.data();
   deps_ = plan.deps.data();
   start_ = out.start.data();
@@ -32,7 +32,7 @@ void RankRun::start(const Plan& plan, const OpCost& cost, Timeline& out) {
   cursors_.assign(plan.streams.size() + 1, Cursor{});
   for (std::size_t s = 0; s < plan.streams.size(); ++s) cursors_[s].host = plan.streams[s].kind == StreamKind::host;
   next_.resize(plan.ops.size());
-  sleeper_.assign(plan.ops.size(), kNone);
+  sleeper_.resize(plan.ops.size());
   awake_.clear();
   awake_.push_back(static_cast<std::uint32_t>(plan.streams.size()));
 }
@@ -64,6 +64,11 @@ void RankRun::run_host() {
       continue;
     }
     cursor.ready = std::max(cursor.ready, host_now_);
+    if (cursor.op != host_op_) {  // not one that it slept on
+      cursor.op = host_op_;
+      end_[host_op_] = as_issued(host_now_);
+      sleeper_[host_op_] = kNone;
+    }
     if (wait_for_deps(host, op)) return;
     const Ticks begin = cursor.ready;
     host_now_ = begin + (*cost_)(op);
@@ -93,7 +98,7 @@ void RankRun::issue(std::uint32_t index, const Op& op, std::uint32_t events) {
   if (host_now_ >= kHorizon) throw too_long();
   end_[index] = as_issued(host_now_);
   Cursor& cursor = cursors_[op.stream.index];
-  next_[index] = kNone;
+  next_[index] = sleeper_[index] = kNone;
   if (cursor.op == kNone) {
     cursor.op = index;
     awake_.push_back(op.stream.index);
