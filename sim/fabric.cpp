@@ -160,6 +160,10 @@ void Fabric::add_class(std::size_t cls, const HostLink& link) {
 
 void Fabric::add_groups(std::span<const GroupShape> groups) {
   groups_.assign(groups.begin(), groups.end());
+  groups_of_.resize(std::max(groups_of_.size(), classes_));
+  for (auto& of_class : groups_of_) of_class.clear();
+  for (std::uint32_t g = 0; g < groups.size(); ++g)
+    for (const std::uint32_t cls : groups[g].classes) groups_of_[cls].push_back(g);
   for (const GroupShape& group : groups) {
     EBB_ASSERT(!group.classes.empty());
     alone_.push_back(group.wire);
@@ -200,6 +204,7 @@ void Fabric::find_components(std::span<const GroupShape> groups) {
   std::uint32_t count = 0;
   for (std::uint32_t c = 0; c < classes_; ++c)
     if (root(c) == c) lane_component_[3 * c] = count++;
+  lane_index_.resize(lane_component_.size());
   component_lanes_.resize(count);
   for (auto& lanes : component_lanes_) lanes.clear();
   for (std::uint32_t lane = 0; lane < lane_component_.size(); ++lane) {
@@ -208,7 +213,10 @@ void Fabric::find_components(std::span<const GroupShape> groups) {
     component_lanes_[component].push_back(lane);
   }
   for (std::uint32_t component = 0; component < count; ++component)
-    for (const std::uint32_t lane : component_lanes_[component]) lane_component_[lane] = component;
+    for (std::uint32_t i = 0; i < component_lanes_[component].size(); ++i) {
+      lane_component_[component_lanes_[component][i]] = component;
+      lane_index_[component_lanes_[component][i]] = i;
+    }
 }
 
 }  // namespace ebb::sim

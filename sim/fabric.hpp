@@ -81,8 +81,11 @@ class Fabric {
   bool kernel_shares_hbm(Work work) const;
 
   /// Rates in bytes per tick of what flows on the lanes of `component`; kNoFlow: nothing. Both in the order of
-  /// lanes_of(component).
+  /// lanes_of(component). Kernels are left out (their lanes have rate 0): they hold nothing back.
   void solve(std::size_t component, std::span<const FlowId> flows, std::span<double> rates);
+  /// The rate of a kernel of the class beside flows with these rates, as solve() gives them.
+  double kernel_rate(FlowId kernel, std::size_t cls, std::span<const double> rates) const;
+  bool is_kernel_lane(std::size_t lane) const { return lane < 3 * classes_ && lane % 3 == 2; }
 
  private:
   static constexpr std::uint32_t kNone = 0xffffffffU;
@@ -104,7 +107,6 @@ class Fabric {
   void add_groups(std::span<const GroupShape> groups);
   void find_components(std::span<const GroupShape> groups);
   void slow_collectives(std::size_t component, std::span<const FlowId> flows, std::span<double> rates) const;
-  void share_hbm(std::size_t component, std::span<const FlowId> flows, std::span<double> rates) const;
 
   std::size_t classes_ = 0;
   std::size_t copy_flows_ = 0;       // a direction: one a size, and one from pageable memory
@@ -122,10 +124,12 @@ class Fabric {
   std::vector<double> in_socket_;   // socket x class
   std::vector<std::uint32_t> own_;  // class x Own: links
   std::vector<GroupShape> groups_;
+  std::vector<std::vector<std::uint32_t>> groups_of_;  // by class
   FlowSystem system_;
   std::vector<std::uint32_t> in_system_;  // by flow; kNone: it does not share max-min
   std::vector<double> alone_;             // by flow
   std::vector<std::uint32_t> lane_component_;
+  std::vector<std::uint32_t> lane_index_;  // by lane: in lanes_of(its component)
   std::vector<std::vector<std::uint32_t>> component_lanes_;
   // Scratch.
   std::vector<LinkUse> uses_;

@@ -51,7 +51,6 @@ void Fabric::solve(std::size_t component, std::span<const FlowId> flows, std::sp
   system_.solve(active_, active_rates_);
   for (std::size_t i = 0; i < active_.size(); ++i) rates[active_lane_[i]] = active_rates_[i];
   slow_collectives(component, flows, rates);
-  share_hbm(component, flows, rates);
 }
 
 /// Collectives inside the NVLink domain: by the use of the busiest host link among their GPUs.
@@ -72,26 +71,16 @@ void Fabric::slow_collectives(std::size_t component, std::span<const FlowId> flo
 }
 
 /// A kernel gets what its GPU's copies and collectives leave of HBM.
-void Fabric::share_hbm(std::size_t component, std::span<const FlowId> flows, std::span<double> rates) const {
-  const std::vector<std::uint32_t>& lanes = component_lanes_[component];
-  for (std::size_t i = 0; i < lanes.size(); ++i) {
-    if (flows[i] == kNoFlow || lanes[i] >= 3 * classes_ || lanes[i] % 3 != 2) continue;
-    const std::uint32_t cls = lanes[i] / 3;
-    double taken = 0;
-    for (std::size_t j = 0; j < lanes.size(); ++j) {
-      if (flows[j] == kNoFlow || j == i) continue;
-      if (lanes[j] < 3 * classes_) {
-        if (lanes[j] / 3 == cls) taken += rates[j];
-      } else {
-        const GroupShape& group = groups_[lanes[j] - 3 * classes_];
-        if (!std::binary_search(group.classes.begin(), group.classes.end(), cls)) continue;
-        // A flow over the host link stands for all that is on the wire.
-        const double wire = group.host_link > 0 ? rates[j] * group.wire / group.host_link : rates[j];
-        taken += kHbmPerWireByte * wire;
-      }
-    }
-    rates[i] = std::min(rates[i], std::max(hbm_ - taken, kLeastShareOfHbm * hbm_));
+double Fabric::kernel_rate(FlowId kernel, std::size_t cls, std::span<const double> rates) const {
+  double taken =
+      rates[lane_index_[copy_lane(cls, Direction::h2d)]] + rates[lane_index_[copy_lane(cls, Direction::d2h)]];
+  for (const std::uint32_t g : groups_of_[cls]) {
+    const double rate = rates[lane_index_[group_lane(g)]];
+    // A flow over the host link stands for all that is on the wire.
+    const GroupShape& group = groups_[g];
+    taken += kHbmPerWireByte * (group.host_link > 0 ? rate * group.wire / group.host_link : rate);
   }
+  return std::min(alone_[kernel], std::max(hbm_ - taken, kLeastShareOfHbm * hbm_));
 }
 
 }  // namespace ebb::sim

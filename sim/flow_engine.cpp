@@ -27,6 +27,7 @@ std::int64_t ticks_to_move(double bytes, double rate) {
 }  // namespace
 
 void FlowEngine::reset(Fabric& fabric) {
+  fabric_ = &fabric;
   now_ = {0};
   next_.assign(fabric.lanes(), kNever);
   lanes_.resize(fabric.lanes());
@@ -85,8 +86,10 @@ void FlowEngine::begin_flow(std::size_t lane) {
   }
   Component& component = components_[by.component];
   by.flowing = static_cast<std::uint32_t>(component.flowing.size());
-  component.flowing.push_back({static_cast<std::uint32_t>(lane), by.index, now_.value, by.now().bytes, 0.0});
-  component.rates.set(by.index, by.now().flow);
+  const bool kernel = fabric_->is_kernel_lane(lane);
+  component.flowing.push_back(
+      {static_cast<std::uint32_t>(lane), by.index, kernel ? by.now().flow : kNoFlow, now_.value, by.now().bytes, 0.0});
+  if (!kernel) component.rates.set(by.index, by.now().flow);
   touch(component, by.component);
 }
 
@@ -98,8 +101,10 @@ void FlowEngine::end_flow(std::size_t lane, std::vector<Ended>& ended) {
     component.flowing[by.flowing] = component.flowing.back();
     lanes_[component.flowing.back().lane].flowing = by.flowing;
     component.flowing.pop_back();
-    component.rates.set(by.index, kNoFlow);
-    touch(component, by.component);
+    if (!fabric_->is_kernel_lane(lane)) {  // a kernel holds nothing back
+      component.rates.set(by.index, kNoFlow);
+      touch(component, by.component);
+    }
   }
   if (by.now().least_end <= now_) return retire(lane, ended);
   by.state = State::lingering;
@@ -118,9 +123,10 @@ void FlowEngine::retire(std::size_t lane, std::vector<Ended>& ended) {
 void FlowEngine::share(Component& component) {
   component.changed = false;
   if (component.flowing.empty()) return;
-  const double* rates = component.rates.rates().data();
+  const std::span<const double> rates = component.rates.rates();
   for (Flowing& flow : component.flowing) {
-    const double rate = rates[flow.index];
+    const double rate =
+        flow.kernel == kNoFlow ? rates[flow.index] : fabric_->kernel_rate(flow.kernel, flow.lane / 3, rates);
     if (rate == flow.rate) continue;
     flow.left = std::max(0.0, flow.left - flow.rate * static_cast<double>(now_.value - flow.since));
     flow.rate = rate;

@@ -87,6 +87,7 @@ class FlowEngine {
   struct Flowing {
     std::uint32_t lane = 0;
     std::uint32_t index = 0;  // of the lane in its component
+    FlowId kernel = kNoFlow;  // the flow, where it is a kernel's: its rate follows from the others
     std::int64_t since = 0;   // tick; `left` is as of then
     double left = 0;          // bytes
     double rate = 0;          // bytes per tick
@@ -118,6 +119,7 @@ class FlowEngine {
   void share(Component& component);
   void touch(Component& component, std::uint32_t number);
 
+  const Fabric* fabric_ = nullptr;  // during a run
   Ticks now_{0};
   std::vector<std::int64_t> next_;  // by lane: its next event, as a tick times two, plus one where bytes begin to flow
   std::vector<Lane> lanes_;

@@ -39,7 +39,7 @@ class RateMemory {
   }
 
  private:
-  static constexpr std::size_t kMostBits = 10;  // 1,024 entries
+  static constexpr std::size_t kMostBits = 12;  // 4,096 entries
   static constexpr std::size_t kFlowsPerWord = 4;
 
   void solve(std::size_t entry);

@@ -50,24 +50,38 @@ BENCHMARK_CAPTURE(BM_candidates, deepseek_v3_bound, "deepseek-v3-2048xh200", Dep
 BENCHMARK_CAPTURE(BM_candidates, deepseek_v3_probe, "deepseek-v3-2048xh200", Depth::probe);
 BENCHMARK_CAPTURE(BM_candidates, deepseek_v3_answer, "deepseek-v3-2048xh200", Depth::answer);
 
-/// 400 candidates on eight GPUs, each of them simulated on the whole host and none pruned: where all ranks fold into
-/// one (tensor parallel), and where all eight own different pieces (data parallel). `classes`: ranks simulated a
-/// candidate.
-void BM_400_candidates(benchmark::State& state, const char* model, std::int64_t tensor) {
+Job on_eight_gpus(const char* model, std::int64_t tensor) {
   Job job = library_job("llama3-8b-hgx-h200");
   job.model = load_model(library_path(Library::models, model));
   job.parallel.tensor = tensor;
   check(job);
+  return job;
+}
+
+/// The whole search on eight GPUs: where all ranks fold into one (tensor parallel), and where four and all eight are
+/// unlike (data parallel). `classes`: ranks simulated a candidate; `candidates`: how many there are to choose from.
+void BM_search(benchmark::State& state, const char* model, std::int64_t tensor) {
+  const Job job = on_eight_gpus(model, tensor);
+  for (auto _ : state) benchmark::DoNotOptimize(search(job, {}));
+  const RankSet ranks(job);
+  const HostSet hosts(job, ranks);
+  state.counters["classes"] = static_cast<double>(hosts.hosts().front().models.size());
+  state.counters["tensors"] = static_cast<double>(ranks.ranks().front().shards.size());
+  state.counters["candidates"] = static_cast<double>(candidates_of(job, Evaluator(job).deciding_shards()).size());
+}
+BENCHMARK_CAPTURE(BM_search, folded_llama3_8b, "llama3-8b", 8)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(BM_search, distinct_llama3_8b, "llama3-8b", 1)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(BM_search, distinct_deepseek_v2_lite, "deepseek-v2-lite", 1)->Unit(benchmark::kMillisecond);
+
+/// 400 of these candidates, each simulated on the whole host and none pruned: what the search saves.
+void BM_400_candidates(benchmark::State& state, const char* model, std::int64_t tensor) {
+  const Job job = on_eight_gpus(model, tensor);
   Evaluator evaluator(job);
   const std::vector<Candidate> all = candidates_of(job, evaluator.deciding_shards());
   std::vector<Candidate> candidates;
   for (std::size_t i = 0; i < 400; ++i) candidates.push_back(all[i * all.size() / 400]);
   for (auto _ : state)
     for (const Candidate& candidate : candidates) benchmark::DoNotOptimize(evaluator.answer(candidate));
-  const RankSet ranks(job);
-  const HostSet hosts(job, ranks);
-  state.counters["classes"] = static_cast<double>(hosts.hosts().front().models.size());
-  state.counters["tensors"] = static_cast<double>(ranks.ranks().front().shards.size());
   state.SetItemsProcessed(state.iterations() * 400);
 }
 BENCHMARK_CAPTURE(BM_400_candidates, folded_llama3_8b, "llama3-8b", 8)->Unit(benchmark::kMillisecond);
