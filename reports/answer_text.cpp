@@ -103,7 +103,8 @@ std::string first_steps_line(const Candidate& c) {
   };
   add("first step", c.first_step);
   add("second step", c.second_step);
-  return text.empty() ? "" : fmt::format("{} (pins {} a rank), warm-up apart\n", text, format_bytes(c.first_steps_pinned));
+  return text.empty() ? ""
+                      : fmt::format("{} (pins {} a rank), warm-up apart\n", text, format_bytes(c.first_steps_pinned));
 }
 
 std::string answer_lines(const PlanReport& report, const Style& style) {

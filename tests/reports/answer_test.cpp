@@ -98,7 +98,8 @@ TEST_CASE("what the first steps cost more is told where they pin, and only then"
   pick.second_step = {3.34};
   SimulateReport simulated;
   simulated.candidate = pick;
-  CHECK(to_text(simulated, {}).find("\nfirst step +6.000 s, second step +2.000 s (pins 15.00 GiB a rank), warm-up apart\n") !=
+  CHECK(to_text(simulated, {})
+            .find("\nfirst step +6.000 s, second step +2.000 s (pins 15.00 GiB a rank), warm-up apart\n") !=
         std::string::npos);
   CHECK(nlohmann::json::parse(to_json(report)).at("recommendation").at("first_step_seconds") == 7.34);
 }
