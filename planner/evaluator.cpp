@@ -272,21 +272,29 @@ Answer Evaluator::answer_on(const Candidate& candidate, std::span<const std::siz
   return answer;
 }
 
-/// Of each stage the rank with the highest bound, where that may decide: over the job library a replay needed at most
-/// 21 % more than its bound.
+/// Of each stage that may decide the rank with the highest bound, its first and its last rank. Over the job library a
+/// replay needed at most 21 % more than its bound, and ranks of a stage with equal bounds differ by up to 10 %, by the
+/// sizes of their pieces.
 std::vector<std::size_t> Evaluator::reserving(const std::map<std::size_t, Bytes>& bounds) const {
+  const std::vector<RankModel>& ranks = ranks_.ranks();
   std::map<const StageLayout*, std::size_t> highest;
   Bytes most{0};
   for (const auto& [rank, bound] : bounds) {
-    const auto [known, is_first] = highest.emplace(ranks_.ranks()[rank].stage, rank);
+    const auto [known, is_first] = highest.emplace(ranks[rank].stage, rank);
     if (!is_first && bound > bounds.at(known->second)) known->second = rank;
     most = std::max(most, bound);
   }
-  std::vector<std::size_t> ranks;
-  for (const auto& [stage, rank] : highest)
-    if (bounds.at(rank).value / 4 * 5 >= most.value) ranks.push_back(rank);
-  std::sort(ranks.begin(), ranks.end());
-  return ranks;
+  std::vector<std::size_t> chosen;
+  for (std::size_t first = 0, last = 0; first < ranks.size(); first = last + 1) {
+    last = first;
+    while (last + 1 < ranks.size() && same_stage(ranks[last + 1], ranks[first])) ++last;
+    const auto known = highest.find(ranks[first].stage);
+    if (known == highest.end() || bounds.at(known->second).value / 4 * 5 < most.value) continue;
+    chosen.insert(chosen.end(), {first, known->second, last});
+  }
+  std::sort(chosen.begin(), chosen.end());
+  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
+  return chosen;
 }
 
 bool Evaluator::runs_within_budget(const Answer& answer) const {

@@ -6,7 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "models/job_yaml.hpp"
+#include "planner/constraints.hpp"
 #include "planner/layer_tape.hpp"
+#include "planner/ranks.hpp"
+#include "planner/search.hpp"
 #include "sim/simulate.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/lowering_cases.hpp"
@@ -218,5 +221,28 @@ TEST_CASE("every rank of an interleaved pipeline keeps as many micro-batches ali
       const PredictedMemory memory = replay(allocation_trace(of.rank, {}), kNoLimit);
       CHECK(std::abs(error(memory.peak_allocated, summary.peak_allocated)) < 0.003);
     }
+  }
+}
+
+TEST_CASE("what is shown as fitting runs on every rank, and needs no more than shown, to 2.5 %") {
+  for (const char* name : {"gpt3-175b-dgx-a100", "mixtral-8x7b-hgx-h200", "llama3-405b-gb200-nvl72"}) {
+    const Job job = load_job(std::string(EBB_SOURCE_DIR "/models/jobs/") + name + ".yaml");
+    check(job);
+    const RankSet ranks(job);
+    SearchOptions options;
+    options.likely = true;
+    std::size_t fitting = 0;
+    for (const Answer& row : search(job, options).candidates) {
+      if (!row.fits_device) continue;
+      ++fitting;
+      for (const RankModel& rank : ranks.ranks()) {
+        INFO(name << " " << name_of(row.candidate.policy) << " N " << row.candidate.chunk_numel.value);
+        const auto memory = replay_within(allocation_trace(rank, row.candidate), device_budget_of(job));
+        REQUIRE(memory.has_value());
+        CHECK(static_cast<double>(memory->peak_reserved.value) <=
+              1.025 * static_cast<double>(row.device_reserved.value));
+      }
+    }
+    CHECK(fitting >= 4);
   }
 }
