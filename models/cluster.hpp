@@ -3,6 +3,7 @@
 // left out of the file: their source then says "default: ...". A limit of infinity does not bind.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -138,5 +139,10 @@ struct Cluster {
 
   bool operator==(const Cluster&) const = default;
 };
+
+/// The socket of the GPU at `place` of its host; places beyond gpus_per_host belong to the last.
+inline std::int64_t socket_of(const Cluster& cluster, std::int64_t place) {
+  return std::min(place * cluster.host.sockets / cluster.gpus_per_host, cluster.host.sockets - 1);
+}
 
 }  // namespace ebb

@@ -62,7 +62,6 @@ void Fabric::occupy(const Cluster& cluster, std::span<const std::uint32_t> class
   const auto places = static_cast<std::int64_t>(class_of_place.size());
   const std::int64_t in_switch = cluster.topology.gpus_per_switch;
   const std::int64_t sockets = cluster.host.sockets;
-  const std::int64_t gpus = std::max(cluster.gpus_per_host, places);
   EBB_ASSERT(in_switch > 0 && sockets > 0);
   counts_.assign(classes_, 0);
   in_switch_.assign(static_cast<std::size_t>(ceil_div(places, in_switch)) * classes_, 0);
@@ -72,7 +71,7 @@ void Fabric::occupy(const Cluster& cluster, std::span<const std::uint32_t> class
     EBB_ASSERT(cls < classes_);
     ++counts_[cls];
     ++in_switch_[static_cast<std::size_t>(place / in_switch) * classes_ + cls];
-    ++in_socket_[static_cast<std::size_t>(place * sockets / gpus) * classes_ + cls];
+    ++in_socket_[static_cast<std::size_t>(socket_of(cluster, place)) * classes_ + cls];
   }
   for (const double count : counts_) EBB_ASSERT(count > 0);
 }

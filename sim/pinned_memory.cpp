@@ -18,10 +18,6 @@ constexpr Bytes kLargestRegistration = 512_GiB;
 /// 0.75 to 1.0 GiB on a host of 62.8 GiB (https://github.com/FlashML-org/FreeToken/pull/233). The smaller is taken.
 constexpr Bytes kWsl2Pinned{500'000'000};
 
-std::int64_t socket_of(std::size_t gpu, const Cluster& cluster) {
-  return static_cast<std::int64_t>(gpu) * cluster.host.sockets / cluster.gpus_per_host;
-}
-
 }  // namespace
 
 void PinnedLayout::add(Bytes block, PinnedRounding rounding, std::int64_t count) {
@@ -57,7 +53,7 @@ std::vector<Bytes> bytes_per_node(std::span<const Bytes> held, const Cluster& cl
   EBB_ASSERT(nodes >= 1 && static_cast<std::int64_t>(held.size()) <= cluster.gpus_per_host);
   std::vector<Bytes> totals(static_cast<std::size_t>(nodes), Bytes{0});
   for (std::size_t gpu = 0; gpu < held.size(); ++gpu) {
-    const auto near = static_cast<std::size_t>(socket_of(gpu, cluster));
+    const auto near = static_cast<std::size_t>(socket_of(cluster, static_cast<std::int64_t>(gpu)));
     const double remote = nodes == 1 ? 0.0 : cluster.topology.remote_memory.value;
     const auto away = static_cast<std::int64_t>(remote * static_cast<double>(held[gpu].value));
     const Bytes each{nodes == 1 ? 0 : away / (nodes - 1)};

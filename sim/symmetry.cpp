@@ -13,11 +13,10 @@ using Sets = std::vector<std::vector<std::int64_t>>;  // sort x place: the numbe
 
 Sets sets_of(std::size_t places, std::int64_t first_rank, const Cluster& cluster, std::span<const GroupForm> forms) {
   Sets sets(2 + forms.size(), std::vector<std::int64_t>(places));
-  const auto gpus = std::max(cluster.gpus_per_host, static_cast<std::int64_t>(places));
   for (std::size_t p = 0; p < places; ++p) {
     const auto place = static_cast<std::int64_t>(p);
     sets[0][p] = place / cluster.topology.gpus_per_switch;
-    sets[1][p] = place * cluster.host.sockets / gpus;
+    sets[1][p] = socket_of(cluster, place);
     for (std::size_t f = 0; f < forms.size(); ++f) {
       const std::int64_t rank = first_rank + place;
       sets[2 + f][p] = rank - rank / forms[f].stride % forms[f].members * forms[f].stride;  // its first rank

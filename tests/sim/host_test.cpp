@@ -2,31 +2,19 @@
 // collectives that meet.
 #include <algorithm>
 #include <cmath>
-#include <random>
 
 #include "sim/simulator.hpp"
 #include "sim/symmetry.hpp"
 #include "tests/catch.hpp"
 #include "tests/sim/naive_simulator.hpp"
 #include "tests/sim/plan_builder.hpp"
+#include "tests/sim/random.hpp"
 
 using namespace ebb;
 using test::PlanBuilder;
+using test::Random;
 
 namespace {
-
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : engine_(seed) {}
-  std::int64_t pick(std::int64_t low, std::int64_t high) {
-    return std::uniform_int_distribution<std::int64_t>(low, high)(engine_);
-  }
-  double real(double low, double high) { return std::uniform_real_distribution<double>(low, high)(engine_); }
-  bool chance(int in) { return pick(1, in) == 1; }
-
- private:
-  std::mt19937_64 engine_;
-};
 
 /// Collectives of both forms stand at the same places of every plan, so that all ranks meet in one order.
 struct Meeting {

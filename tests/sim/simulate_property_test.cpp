@@ -1,30 +1,19 @@
 // Properties of simulated timelines on random plans: agreement with a naive simulator, order, conservation of bytes,
 // time scaling, determinism, monotonicity.
 #include <cmath>
-#include <random>
 
 #include "sim/simulate.hpp"
 #include "sim/simulator.hpp"
 #include "tests/catch.hpp"
 #include "tests/sim/naive_simulator.hpp"
 #include "tests/sim/plan_builder.hpp"
+#include "tests/sim/random.hpp"
 
 using namespace ebb;
 using test::PlanBuilder;
+using test::Random;
 
 namespace {
-
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : engine_(seed) {}
-  std::int64_t pick(std::int64_t low, std::int64_t high) {
-    return std::uniform_int_distribution<std::int64_t>(low, high)(engine_);
-  }
-  double real(double low, double high) { return std::uniform_real_distribution<double>(low, high)(engine_); }
-
- private:
-  std::mt19937_64 engine_;
-};
 
 /// Any kinds on any streams: copies off their own streams and several streams a direction are allowed by the Plan.
 Plan random_plan(Random& random, std::int64_t ops) {
