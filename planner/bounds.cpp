@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "planner/chunking.hpp"
+#include "planner/lowerings.hpp"
 #include "planner/optimizer_traffic.hpp"
-#include "planner/rank_estimate.hpp"
 #include "sim/copy_rates.hpp"
 
 namespace ebb {
@@ -202,8 +202,7 @@ Bound RankBounds::bound(const Candidate& candidate, bool whole_family) const {
       step = windowed_step(candidate, whole_family, use);
       break;
     case Policy::cpu_adam: {
-      const auto stays =
-          std::span<const Shard>(rank_->shards).subspan(shards_stepped_on_host(*rank_, candidate.fraction));
+      const auto stays = std::span<const Shard>(rank_->shards).subspan(shards_on_host(*rank_, candidate.fraction));
       use.always += bytes_of(owned(stays), precision.state_bytes());
       break;
     }

@@ -33,8 +33,10 @@ class Evaluator {
   Bound bound(const Candidate& candidate) const;
   /// Not above the bound of any candidate with the same policy and fraction.
   Bound family_bound(const Candidate& candidate) const;
-  /// The same from the simulated hosts of the deciding ranks: closer, and dearer.
+  /// The same from the simulated hosts of the deciding ranks: closer, and dearer. Where all hosts are alike it
+  /// simulates what answer() does.
   Bound probe(const Candidate& candidate);
+  bool probe_is_cheaper() const { return hosts_.hosts().size() > 1; }
 
   /// Everything but what needs the other answers: `deployable` and `reason` stay as they are.
   Answer answer(const Candidate& candidate);

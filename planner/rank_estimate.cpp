@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "planner/chunking.hpp"
+#include "planner/lowerings.hpp"
 #include "planner/optimizer_traffic.hpp"
 
 namespace ebb {
@@ -72,7 +73,7 @@ Packing packing_of(const RankModel& rank, const Candidate& candidate) {
     case Policy::windowed:
       return windowed(rank, candidate.chunk_size_mb, candidate.fraction);
     case Policy::cpu_adam: {
-      const std::size_t count = shards_stepped_on_host(rank, candidate.fraction);
+      const std::size_t count = shards_on_host(rank, candidate.fraction);
       const Bytes state = allocated_state(precision, shards.subspan(count), kAllState);
       return {.moved = static_cast<double>(owned(shards.first(count)).value),
               .tensors = static_cast<double>(count),
@@ -91,14 +92,6 @@ Packing packing_of(const RankModel& rank, const Candidate& candidate) {
 }
 
 }  // namespace
-
-std::size_t shards_stepped_on_host(const RankModel& rank, double fraction) {
-  const double wanted = fraction * static_cast<double>(rank.owned.value);
-  Numel taken{0};
-  std::size_t count = 0;
-  while (count < rank.shards.size() && static_cast<double>(taken.value) < wanted) taken += rank.shards[count++].numel;
-  return count;
-}
 
 RankEstimate estimate(const RankModel& rank, const Candidate& candidate) {
   const Cluster& cluster = rank.job->cluster;

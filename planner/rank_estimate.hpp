@@ -16,10 +16,6 @@ struct RankEstimate {
   Bytes always{0};      // optimizer state that never leaves the device
 };
 
-/// cpu-adam: how many leading shards step on the host: whole shards while fewer than `fraction` of the owned elements
-/// are taken.
-std::size_t shards_stepped_on_host(const RankModel& rank, double fraction);
-
 /// O(shards).
 RankEstimate estimate(const RankModel& rank, const Candidate& candidate);
 

@@ -90,8 +90,4 @@ PredictedMemory predicted_memory(const RankModel& rank, const Candidate& candida
   return replay_within(trace, capacity, options).value_or(unlimited);
 }
 
-Bytes predicted_reserved(const RankModel& rank, const Candidate& candidate, const ReservedOptions& options) {
-  return predicted_memory(rank, candidate, options).reserved;
-}
-
 }  // namespace ebb

@@ -42,7 +42,4 @@ PredictedMemory replay(const AllocationTrace& trace, Bytes capacity, const Reser
 std::optional<PredictedMemory> replay_within(const AllocationTrace& trace, Bytes capacity,
                                              const ReservedOptions& options = {});
 
-/// PredictedMemory::reserved.
-Bytes predicted_reserved(const RankModel& rank, const Candidate& candidate, const ReservedOptions& options = {});
-
 }  // namespace ebb

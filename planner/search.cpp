@@ -147,7 +147,8 @@ void Search::expand(const Node& node, Goal goal, std::priority_queue<Node>& heap
 
 /// A closer look at a candidate whose bound is promising.
 bool Search::may_win(const Node& node, Goal goal, const std::optional<Answer>& best) {
-  if (answers_.contains(node.candidate)) return true;  // evaluated already: no need to look closer
+  // No need to look closer where it is evaluated already, or where looking is evaluating.
+  if (answers_.contains(node.candidate) || !evaluator_.probe_is_cheaper()) return true;
   const Bound probe = evaluator_.probe(node.candidate);
   return !hopeless(probe, goal) && (!best || key_of(probe, goal) <= key_of(*best, goal));
 }

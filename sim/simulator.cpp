@@ -7,12 +7,13 @@
 namespace ebb::sim {
 namespace {
 
+GroupForm form_of(const Op& op) { return {op.stride, op.members}; }
+
 /// Classes of the places of this host that are in the rank's group of that form, ascending.
 void classes_in_group(const HostRuns& host, std::uint32_t rank, GroupForm form, std::vector<std::uint32_t>& classes) {
   const auto place = std::find(host.class_of_place.begin(), host.class_of_place.end(), rank);
   EBB_ASSERT(place != host.class_of_place.end());
-  const std::int64_t global = host.first_rank + (place - host.class_of_place.begin());
-  const std::int64_t first = global - global / form.stride % form.members * form.stride;
+  const std::int64_t first = form.first_of(host.first_rank + (place - host.class_of_place.begin()));
   classes.clear();
   const auto places = static_cast<std::int64_t>(host.class_of_place.size());
   const std::int64_t before = ceil_div(std::max<std::int64_t>(host.first_rank - first, 0), form.stride);
@@ -57,15 +58,20 @@ void Simulator::start(const Cluster& cluster, std::int64_t ranks) {
   shapes_.clear();
 }
 
+/// The part of these that `op` belongs to, or the end.
+std::vector<Simulator::Member>::iterator Simulator::find_member(std::vector<Member>& members, const Op& op) {
+  return std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.form == form_of(op); });
+}
+
 /// Which groups the rank's plan has. Without `host` all ranks of the host are of one class.
 void Simulator::find_groups(const HostRuns* host, const Plan& plan, std::uint32_t rank) {
   std::vector<Member>& mine = groups_of_[rank];
   mine.clear();
   for (const Op& op : plan.ops) {
     if (op.kind != OpKind::collective || op.members <= 1) continue;
-    const auto same = [&](const Member& m) { return m.stride == op.stride && m.members == op.members; };
-    auto member = std::find_if(mine.begin(), mine.end(), same);
-    if (member == mine.end()) member = mine.insert(mine.end(), {.stride = op.stride, .members = op.members});
+    EBB_ASSERT(op.stride >= 1);
+    auto member = find_member(mine, op);
+    if (member == mine.end()) member = mine.insert(mine.end(), Member{.form = form_of(op)});
     const CollectiveTime time = cost_.collective(op);
     member->wire = std::max(member->wire, time.wire_bytes_per_tick);
     member->host_link = std::max(member->host_link, time.host_link_bytes_per_tick);
@@ -78,11 +84,9 @@ std::uint32_t Simulator::group_of(const HostRuns* host, std::uint32_t rank, cons
   shape_.wire = member.wire;
   shape_.host_link = member.host_link;
   shape_.classes.assign(1, rank);
-  if (host != nullptr) classes_in_group(*host, rank, {member.stride, member.members}, shape_.classes);
+  if (host != nullptr) classes_in_group(*host, rank, member.form, shape_.classes);
   std::uint32_t index = 0;
-  while (index < shapes_.size() &&
-         !(groups_[index].stride == member.stride && groups_[index].members == member.members &&
-           shapes_[index].classes == shape_.classes))
+  while (index < shapes_.size() && !(groups_[index].form == member.form && shapes_[index].classes == shape_.classes))
     ++index;
   if (index < shapes_.size()) {
     shapes_[index].wire = std::max(shapes_[index].wire, member.wire);
@@ -91,8 +95,7 @@ std::uint32_t Simulator::group_of(const HostRuns* host, std::uint32_t rank, cons
   }
   shapes_.push_back(shape_);
   groups_.resize(std::max(groups_.size(), shapes_.size()));
-  groups_[index].stride = member.stride;
-  groups_[index].members = member.members;
+  groups_[index].form = member.form;
   groups_[index].waiting.clear();
   return index;
 }
@@ -143,10 +146,8 @@ void Simulator::start_op(std::uint32_t rank, const RankRun::Ready& ready) {
 /// A rank has come to a collective; the last to come starts it.
 void Simulator::arrive(std::uint32_t rank, const RankRun::Ready& ready) {
   const Op& op = ranks_[rank].plan().ops[ready.op];
-  const std::vector<Member>& mine = groups_of_[rank];
-  const auto member = std::find_if(mine.begin(), mine.end(),
-                                   [&](const Member& m) { return m.stride == op.stride && m.members == op.members; });
-  EBB_ASSERT(member != mine.end());
+  const auto member = find_member(groups_of_[rank], op);
+  EBB_ASSERT(member != groups_of_[rank].end());
   Group& group = groups_[member->group];
   if (group.waiting.empty()) group.ready = group.least_end = {0};
   for (const Arrival& other : group.waiting) EBB_ASSERT(other.rank != rank);

@@ -59,22 +59,21 @@ class Simulator {
   };
   /// The ranks of this host that meet in collectives.
   struct Group {
-    std::uint32_t stride = 1;
-    std::uint32_t members = 1;
+    GroupForm form;
     Ticks ready{0};      // of those who wait
     Ticks least_end{0};  // their last calls
     std::vector<Arrival> waiting;
   };
   /// A rank's part in a group.
   struct Member {
-    std::uint32_t stride = 1;
-    std::uint32_t members = 1;
+    GroupForm form;
     std::uint32_t group = 0;
     double wire = 0;  // the most of its collectives: see GroupShape
     double host_link = 0;
   };
 
   void start(const Cluster& cluster, std::int64_t ranks);
+  static std::vector<Member>::iterator find_member(std::vector<Member>& members, const Op& op);
   void find_groups(const HostRuns* host, const Plan& plan, std::uint32_t rank);
   std::uint32_t group_of(const HostRuns* host, std::uint32_t rank, const Member& member);
   void run_all();

@@ -18,8 +18,7 @@ Sets sets_of(std::size_t places, std::int64_t first_rank, const Cluster& cluster
     sets[0][p] = place / cluster.topology.gpus_per_switch;
     sets[1][p] = socket_of(cluster, place);
     for (std::size_t f = 0; f < forms.size(); ++f) {
-      const std::int64_t rank = first_rank + place;
-      sets[2 + f][p] = rank - rank / forms[f].stride % forms[f].members * forms[f].stride;  // its first rank
+      sets[2 + f][p] = forms[f].first_of(first_rank + place);
     }
   }
   return sets;

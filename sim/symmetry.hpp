@@ -24,6 +24,9 @@ struct GroupForm {
   std::int64_t members = 1;
 
   constexpr auto operator<=>(const GroupForm&) const = default;
+
+  /// The lowest global rank of the group that `rank` is in (see ebb::group_of).
+  constexpr std::int64_t first_of(std::int64_t rank) const { return rank - rank / stride % members * stride; }
 };
 
 /// Classes of places, numbered in order of first appearance. `kinds`: by place, what it runs; place p is global rank

@@ -15,7 +15,7 @@ void BM_reserved(benchmark::State& state, const char* name) {
   const Job job = load_job(std::string(EBB_SOURCE_DIR "/models/jobs/") + name + ".yaml");
   const RankSet ranks(job);
   const Candidate chunked{.policy = Policy::chunked, .chunk_numel = {1'000'000'000}};
-  for (auto _ : state) benchmark::DoNotOptimize(predicted_reserved(ranks.ranks().front(), chunked));
+  for (auto _ : state) benchmark::DoNotOptimize(predicted_memory(ranks.ranks().front(), chunked));
 }
 BENCHMARK_CAPTURE(BM_reserved, measured_1_8b, "measured-1.8b-1xh200")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(BM_reserved, llama3_8b, "llama3-8b-hgx-h200")->Unit(benchmark::kMillisecond);
