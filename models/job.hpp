@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "models/cluster.hpp"
-#include "models/dtype.hpp"
 #include "models/errors.hpp"
 #include "models/model_spec.hpp"
 #include "models/policy.hpp"
+#include "models/precision.hpp"
+#include "models/run_settings.hpp"
 #include "models/units.hpp"
 
 namespace ebb {
@@ -29,8 +30,16 @@ struct Parallel {
   std::int64_t optimizer_instances = 1;
   bool overlap_grad_reduce = true;
   bool overlap_param_gather = true;
-  std::string pipeline_layout;        // Megatron's --pipeline-model-parallel-layout, "" = even split
-  std::optional<Numel> bucket_numel;  // --ddp-bucket-size
+  std::string pipeline_layout;                     // Megatron's --pipeline-model-parallel-layout, "" = even split
+  std::optional<Numel> bucket_numel;               // --ddp-bucket-size
+  bool pad_buckets = false;                        // --ddp-pad-buckets-for-high-nccl-busbw
+  std::optional<std::int64_t> first_stage_layers;  // --decoder-first-pipeline-num-layers
+  std::optional<std::int64_t> last_stage_layers;   // --decoder-last-pipeline-num-layers
+  bool account_for_embedding = false;              // --account-for-embedding-in-pipeline-split
+  bool account_for_loss = false;                   // --account-for-loss-in-pipeline-split
+  std::int64_t micro_batch_group = 0;              // --microbatch-group-size-per-virtual-pipeline-stage; 0: as pipeline
+  bool gather_with_step = false;                   // --overlap-param-gather-with-optimizer-step
+  bool pipeline_inner = false;  // --use-tp-pp-dp-mapping: pipeline ranks are closer than data-parallel ones
 
   /// Sizes of the sharding groups (megatron: DP*CP for dense parameters, EDP for experts).
   std::int64_t data() const { return gpus / (tensor * context * pipeline); }
@@ -46,23 +55,6 @@ struct Batch {
   std::int64_t sequence = 0;
 
   bool operator==(const Batch&) const = default;
-};
-
-enum class Fp8Recipe : std::uint8_t { none, delayed, tensorwise, blockwise, mxfp8 };
-
-struct Precision {
-  Dtype params = Dtype::bf16;
-  Dtype grads = Dtype::fp32;
-  Dtype exp_avg = Dtype::fp32;
-  Dtype exp_avg_sq = Dtype::fp32;
-  Dtype master = Dtype::fp32;
-  Fp8Recipe fp8 = Fp8Recipe::none;
-  bool fp8_param_gather = false;
-
-  /// Bytes of optimizer state per owned element (megatron.md 2.2).
-  std::int64_t moment_bytes() const { return size_of(exp_avg) + size_of(exp_avg_sq); }
-  std::int64_t state_bytes() const { return moment_bytes() + size_of(master); }
-  bool operator==(const Precision&) const = default;
 };
 
 enum class RecomputeGranularity : std::uint8_t { none, selective, full };
@@ -94,7 +86,11 @@ struct Budget {
   bool operator==(const Budget&) const = default;
 };
 
-enum class Attention : std::uint8_t { flash, local };  // local: Megatron's unfused attention, keeps scores
+enum class Attention : std::uint8_t {
+  flash,
+  unfused,  // Transformer Engine's unfused attention: keeps scores
+  local,    // Megatron's own layers without Transformer Engine; unfused attention keeps scores
+};
 enum class AdamKernel : std::uint8_t { fused, foreach };
 
 struct Compute {
@@ -120,6 +116,11 @@ struct Job {
   Offload offload;
   Budget budget;
   Compute compute;
+  OptimizerSettings optimizer;
+  ActivationSettings activations;
+  RoutingSettings experts;
+  CheckpointSettings checkpoint;
+  RuntimeSettings megatron;
   /// Where each key stands ("parallel.tensor" -> file:line:column), for messages of later checks.
   std::map<std::string, Place> places;
 

@@ -26,8 +26,35 @@ inline constexpr Choice<RecomputeGranularity> kGranularities[] = {{"none", Recom
                                                                   {"selective", RecomputeGranularity::selective},
                                                                   {"full", RecomputeGranularity::full}};
 inline const Choice<std::string> kRecomputeMethods[] = {{"uniform", "uniform"}, {"block", "block"}};
-inline constexpr Choice<Attention> kAttentions[] = {{"flash", Attention::flash}, {"local", Attention::local}};
+inline constexpr Choice<Attention> kAttentions[] = {
+    {"flash", Attention::flash}, {"unfused", Attention::unfused}, {"local", Attention::local}};
 inline constexpr Choice<AdamKernel> kAdamKernels[] = {{"fused", AdamKernel::fused}, {"foreach", AdamKernel::foreach}};
+
+inline constexpr Choice<Fp4Recipe> kFp4Recipes[] = {{"none", Fp4Recipe::none}, {"nvfp4", Fp4Recipe::nvfp4}};
+inline constexpr Choice<Columnwise> kColumnwise[] = {
+    {"auto", Columnwise::automatic}, {"eager", Columnwise::eager}, {"lazy", Columnwise::lazy}};
+inline constexpr Choice<OptimizerKind> kOptimizers[] = {{"adam", OptimizerKind::adam},
+                                                        {"muon", OptimizerKind::muon},
+                                                        {"lion", OptimizerKind::lion},
+                                                        {"sgd", OptimizerKind::sgd}};
+inline constexpr Choice<CrossEntropy> kCrossEntropies[] = {
+    {"unfused", CrossEntropy::unfused}, {"native", CrossEntropy::native}, {"te", CrossEntropy::te}};
+inline constexpr Choice<Dispatcher> kDispatchers[] = {
+    {"allgather", Dispatcher::allgather}, {"alltoall", Dispatcher::alltoall}, {"flex", Dispatcher::flex}};
+inline constexpr Choice<CheckpointFormat> kCheckpointFormats[] = {{"torch", CheckpointFormat::torch},
+                                                                  {"torch_dist", CheckpointFormat::torch_dist},
+                                                                  {"fsdp_dtensor", CheckpointFormat::fsdp_dtensor}};
+inline constexpr Choice<CheckpointSharding> kCheckpointShardings[] = {
+    {"dp_reshardable", CheckpointSharding::dp_reshardable},
+    {"fully_reshardable", CheckpointSharding::fully_reshardable}};
+inline constexpr Choice<Start> kStarts[] = {{"fresh", Start::fresh},
+                                            {"resume", Start::resume},
+                                            {"no-load-optim", Start::no_load_optim},
+                                            {"finetune", Start::finetune}};
+inline constexpr Choice<CudaGraphs> kCudaGraphs[] = {{"none", CudaGraphs::none},
+                                                     {"local", CudaGraphs::local},
+                                                     {"transformer_engine", CudaGraphs::transformer_engine},
+                                                     {"full_iteration", CudaGraphs::full_iteration}};
 
 inline std::vector<Choice<Policy>> policy_choices() {
   std::vector<Choice<Policy>> choices;

@@ -5,10 +5,15 @@
 #include "models/job_yaml.hpp"
 #include "models/model_yaml.hpp"
 #include "models/quantity_text.hpp"
+#include "models/run_settings_yaml.hpp"
 
 namespace ebb {
 
 namespace {
+
+void write_if(std::string_view key, bool value, YamlWriter& writer) {
+  if (value) writer.field(key, true);
+}
 
 void write_parallel(const Parallel& parallel, YamlWriter& writer) {
   writer.open("parallel");
@@ -25,6 +30,14 @@ void write_parallel(const Parallel& parallel, YamlWriter& writer) {
   writer.field("overlap_param_gather", parallel.overlap_param_gather);
   if (!parallel.pipeline_layout.empty()) writer.field("pipeline_layout", parallel.pipeline_layout);
   if (parallel.bucket_numel) writer.field("bucket_numel", parallel.bucket_numel->value);
+  if (parallel.first_stage_layers) writer.field("first_stage_layers", *parallel.first_stage_layers);
+  if (parallel.last_stage_layers) writer.field("last_stage_layers", *parallel.last_stage_layers);
+  if (parallel.micro_batch_group > 0) writer.field("micro_batch_group", parallel.micro_batch_group);
+  write_if("account_for_embedding", parallel.account_for_embedding, writer);
+  write_if("account_for_loss", parallel.account_for_loss, writer);
+  write_if("gather_with_step", parallel.gather_with_step, writer);
+  write_if("pipeline_inner", parallel.pipeline_inner, writer);
+  write_if("pad_buckets", parallel.pad_buckets, writer);
   writer.close();
 }
 
@@ -35,9 +48,19 @@ void write_precision(const Precision& precision, YamlWriter& writer) {
   writer.field("exp_avg", name_of(precision.exp_avg));
   writer.field("exp_avg_sq", name_of(precision.exp_avg_sq));
   writer.field("master", name_of(precision.master));
+  if (precision.precision_aware) writer.field("precision_aware", *precision.precision_aware);
+  if (precision.remainders) writer.field("remainders", *precision.remainders);
   writer.open("fp8");
   writer.field("recipe", word_of(precision.fp8, kFp8Recipes));
   writer.field("param_gather", precision.fp8_param_gather);
+  writer.field("columnwise", word_of(precision.fp8_columnwise, kColumnwise));
+  if (precision.fp8_reuse_grad_buffer) writer.field("reuse_grad_buffer", *precision.fp8_reuse_grad_buffer);
+  if (precision.first_bf16_layers > 0) writer.field("first_bf16_layers", precision.first_bf16_layers);
+  if (precision.last_bf16_layers > 0) writer.field("last_bf16_layers", precision.last_bf16_layers);
+  writer.close();
+  writer.open("fp4");
+  writer.field("recipe", word_of(precision.fp4, kFp4Recipes));
+  writer.field("param_gather", precision.fp4_param_gather);
   writer.close();
   writer.close();
 }
@@ -103,6 +126,7 @@ std::string write_job(const Job& job) {
     writer.close();
   }
   write_compute(job.compute, writer);
+  write_run_settings(job, writer);
   return writer.text();
 }
 

@@ -10,6 +10,7 @@
 #include "models/library.hpp"
 #include "models/model_yaml.hpp"
 #include "models/quantity_text.hpp"
+#include "models/run_settings_yaml.hpp"
 #include "models/text_file.hpp"
 #include "models/yaml_fields.hpp"
 
@@ -18,6 +19,18 @@ namespace ebb {
 namespace {
 
 namespace fs = std::filesystem;
+
+void read_optional(std::string_view key, const YamlFields& fields, std::optional<std::int64_t>& out) {
+  if (fields.find(key) == nullptr) return;
+  out = 1;
+  fields.count(key, *out, 1, 100'000);
+}
+
+void read_optional(std::string_view key, const YamlFields& fields, std::optional<bool>& out) {
+  if (fields.find(key) == nullptr) return;
+  out = false;
+  fields.boolean(key, *out);
+}
 
 Parallel read_parallel(const YamlFields& fields) {
   constexpr std::int64_t kMost = 1'000'000;
@@ -36,6 +49,14 @@ Parallel read_parallel(const YamlFields& fields) {
   fields.boolean("overlap_grad_reduce", parallel.overlap_grad_reduce);
   fields.boolean("overlap_param_gather", parallel.overlap_param_gather);
   fields.text("pipeline_layout", parallel.pipeline_layout);
+  read_optional("first_stage_layers", fields, parallel.first_stage_layers);
+  read_optional("last_stage_layers", fields, parallel.last_stage_layers);
+  fields.boolean("account_for_embedding", parallel.account_for_embedding);
+  fields.boolean("account_for_loss", parallel.account_for_loss);
+  fields.count("micro_batch_group", parallel.micro_batch_group, 1, kMost);
+  fields.boolean("gather_with_step", parallel.gather_with_step);
+  fields.boolean("pipeline_inner", parallel.pipeline_inner);
+  fields.boolean("pad_buckets", parallel.pad_buckets);
   if (const YamlNode* bucket = fields.find("bucket_numel")) {
     parallel.bucket_numel = parse_numel(fields.scalar("bucket_numel", *bucket), bucket->place);
     if (parallel.bucket_numel->value == 0)
@@ -60,9 +81,20 @@ Precision read_precision(const YamlFields& fields) {
   fields.choice<Dtype>("exp_avg", precision.exp_avg, kMomentTypes);
   fields.choice<Dtype>("exp_avg_sq", precision.exp_avg_sq, kMomentTypes);
   fields.choice<Dtype>("master", precision.master, kMasterTypes);
-  if (const auto fp8 = fields.nested("fp8", {"recipe", "param_gather"})) {
+  read_optional("precision_aware", fields, precision.precision_aware);
+  read_optional("remainders", fields, precision.remainders);
+  if (const auto fp4 = fields.nested("fp4", {"recipe", "param_gather"})) {
+    fp4->choice<Fp4Recipe>("recipe", precision.fp4, kFp4Recipes);
+    fp4->boolean("param_gather", precision.fp4_param_gather);
+  }
+  if (const auto fp8 = fields.nested("fp8", {"recipe", "param_gather", "columnwise", "reuse_grad_buffer",
+                                             "first_bf16_layers", "last_bf16_layers"})) {
     fp8->choice<Fp8Recipe>("recipe", precision.fp8, kFp8Recipes);
     fp8->boolean("param_gather", precision.fp8_param_gather);
+    fp8->choice<Columnwise>("columnwise", precision.fp8_columnwise, kColumnwise);
+    read_optional("reuse_grad_buffer", *fp8, precision.fp8_reuse_grad_buffer);
+    fp8->count("first_bf16_layers", precision.first_bf16_layers, 0, 100'000);
+    fp8->count("last_bf16_layers", precision.last_bf16_layers, 0, 100'000);
     if (precision.fp8_param_gather && precision.fp8 == Fp8Recipe::none)
       throw InputError(fp8->place_of("param_gather"), "FP8 parameter gather needs an FP8 recipe",
                        "give precision.fp8.recipe, or leave param_gather out");
@@ -191,8 +223,10 @@ void collect_places(const YamlNode& node, const std::string& prefix, std::map<st
 }  // namespace
 
 Job read_job(const YamlNode& node, const std::string& file) {
-  const YamlFields fields(
-      node, "", {"model", "cluster", "parallel", "batch", "precision", "recompute", "offload", "budget", "compute"});
+  std::vector<std::string_view> keys = {"model",     "cluster", "parallel", "batch",  "precision",
+                                        "recompute", "offload", "budget",   "compute"};
+  keys.insert(keys.end(), std::begin(kRunSettingKeys), std::end(kRunSettingKeys));
+  const YamlFields fields(node, "", keys);
   Job job;
   job.file = file;
   job.name = fs::path(file).stem().string();
@@ -210,12 +244,30 @@ Job read_job(const YamlNode& node, const std::string& file) {
   else
     job.cluster = load_cluster(resolve(Library::clusters, fields.scalar("cluster", cluster), directory, cluster.place));
 
-  job.parallel = read_parallel(*fields.nested(
-      "parallel",
-      {"gpus", "tensor", "pipeline", "virtual_pipeline", "context", "expert", "expert_tensor", "sequence",
-       "optimizer_instances", "overlap_grad_reduce", "overlap_param_gather", "pipeline_layout", "bucket_numel"}));
+  job.parallel = read_parallel(*fields.nested("parallel", {"gpus",
+                                                           "tensor",
+                                                           "pipeline",
+                                                           "virtual_pipeline",
+                                                           "context",
+                                                           "expert",
+                                                           "expert_tensor",
+                                                           "sequence",
+                                                           "optimizer_instances",
+                                                           "overlap_grad_reduce",
+                                                           "overlap_param_gather",
+                                                           "pipeline_layout",
+                                                           "bucket_numel",
+                                                           "first_stage_layers",
+                                                           "last_stage_layers",
+                                                           "account_for_embedding",
+                                                           "account_for_loss",
+                                                           "micro_batch_group",
+                                                           "gather_with_step",
+                                                           "pipeline_inner",
+                                                           "pad_buckets"}));
   job.batch = read_batch(*fields.nested("batch", {"micro", "global", "sequence"}));
-  if (const auto block = fields.nested("precision", {"params", "grads", "exp_avg", "exp_avg_sq", "master", "fp8"}))
+  if (const auto block = fields.nested("precision", {"params", "grads", "exp_avg", "exp_avg_sq", "master",
+                                                     "precision_aware", "remainders", "fp8", "fp4"}))
     job.precision = read_precision(*block);
   if (const auto block = fields.nested("recompute", {"granularity", "method", "layers", "modules"}))
     job.recompute = read_recompute(*block);
@@ -224,6 +276,7 @@ Job read_job(const YamlNode& node, const std::string& file) {
   if (const auto block = fields.nested("budget", {"device", "host"})) job.budget = read_budget(*block);
   if (const auto block = fields.nested("compute", {"step_seconds", "attention", "adam", "adam_by_policy"}))
     job.compute = read_compute(*block);
+  read_run_settings(fields, job);
   collect_places(node, "", job.places);
   return job;
 }

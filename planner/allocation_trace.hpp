@@ -14,6 +14,7 @@
 #include "models/policy.hpp"
 #include "models/units.hpp"
 #include "planner/lower.hpp"
+#include "planner/memory_term.hpp"
 
 namespace ebb {
 
@@ -26,7 +27,8 @@ struct AllocationEvent {
   };
   Kind kind = Kind::allocate;
   std::uint32_t tensor = 0;
-  Bytes bytes{0};  // allocate only
+  Bytes bytes{0};                       // allocate only
+  MemoryTerm term = MemoryTerm::other;  // allocate only
 };
 
 struct AllocationTrace {

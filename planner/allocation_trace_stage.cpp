@@ -93,6 +93,7 @@ void StageTrace::play(const std::vector<LayerTape::Op>& ops, std::vector<TraceTe
   for (const LayerTape::Op& op : ops) {
     switch (op.kind) {
       case LayerTape::Kind::allocate:
+        trace_.term(op.term);
         tensors[op.slot] = trace_.allocate(op.bytes);
         break;
       case LayerTape::Kind::release:

@@ -15,6 +15,10 @@ namespace ebb::cli {
 int run_plan(const PlanOptions& options);
 int run_simulate(const SimulateOptions& options);
 int run_layout(const LayoutOptions& options);
+int run_import(const ImportOptions& options);
+int run_check(const CheckOptions& options);
+int run_score(const ScoreOptions& options);
+int run_explain(const ExplainOptions& options);
 
 /// The request on the command line, completed by the job's `offload:` where that names the same policy, or where the
 /// command line names none. InputError names the option.

@@ -66,6 +66,46 @@ void add_layout(CLI::App& app, LayoutOptions& o) {
       "Example: ebb layout models/jobs/llama3-8b-hgx-h200.yaml --rank 7 --policy chunked --chunk-numel 1e8");
 }
 
+void add_import(CLI::App& app, ImportOptions& o) {
+  CLI::App* command = app.add_subcommand("import", "A job file from Megatron-LM arguments or a Hugging Face config");
+  command->add_option("KIND", o.kind, "megatron or hf")->required()->type_name("");
+  command->add_option("FILE", o.file, "launch script, argument list, test-case or recipe YAML; or config.json")
+      ->required()
+      ->type_name("");
+  add_text(*command, "--cluster", o.cluster, "cluster of the job (default hgx-h100)", "NAME");
+  add_text(*command, "--gpus", o.gpus, "number of GPUs, where the file does not say", "N");
+  command->footer("Example: ebb import megatron train.sh --cluster hgx-h200 > job.yaml");
+}
+
+void add_check(CLI::App& app, CheckOptions& o) {
+  CLI::App* command = app.add_subcommand("check", "Every rule that this job breaks, with reason and cure");
+  add_job(*command, o.job);
+  add_chunking(*command, o.candidate);
+  add_text(*command, "--fraction", o.candidate.fraction, "part of the state that moves (windowed, cpu-adam)", "F");
+  add_text(*command, "--megatron", o.megatron, "the Megatron-LM you run: any, main, dev or pr6544", "WHICH");
+  add_json(*command, o.json);
+  command->footer("Example: ebb check models/jobs/llama3-8b-hgx-h200.yaml --policy chunked --chunk-numel 1e9");
+}
+
+void add_score(CLI::App& app, ScoreOptions& o) {
+  CLI::App* command = app.add_subcommand("score", "Predictions against recorded runs, case by case");
+  command->add_option("FILE", o.file, "recorded cases (JSON)")->required()->type_name("");
+  add_json(*command, o.json);
+  command->footer("Example: ebb score tests/data/megatron/recorded.json");
+}
+
+void add_explain(CLI::App& app, ExplainOptions& o) {
+  CLI::App* command = app.add_subcommand("explain", "What a number consists of: the terms of a phase's peak");
+  add_job(*command, o.job);
+  add_text(*command, "--phase", o.phase, "init, load, first-step, forward, step, skip, save, ...", "PHASE");
+  add_chunking(*command, o.candidate);
+  add_text(*command, "--fraction", o.candidate.fraction, "part of the state that moves (windowed, cpu-adam)", "F");
+  add_text(*command, "--slots", o.candidate.slots, "device slots, 2 or more (pipelined)", "D");
+  add_budgets(*command, o.budget, o.host_budget);
+  add_json(*command, o.json);
+  command->footer("Example: ebb explain models/jobs/llama3-8b-hgx-h200.yaml --phase step");
+}
+
 [[noreturn]] void reject(const CLI::ParseError& error) {
   std::string what = error.what();
   while (!what.empty() && (what.back() == '\n' || what.back() == '.')) what.pop_back();
@@ -78,7 +118,7 @@ void add_layout(CLI::App& app, LayoutOptions& o) {
 void check_command_word(std::span<const char* const> arguments) {
   if (arguments.size() < 2 || arguments[1][0] == '-') return;
   const std::string word = arguments[1];
-  const std::vector<std::string> known = {"plan", "simulate", "layout"};
+  const std::vector<std::string> known = {"plan", "simulate", "layout", "import", "check", "score", "explain"};
   if (std::find(known.begin(), known.end(), word) != known.end()) return;
   throw InputError(Place{}, "unknown command \"" + word.substr(0, 40) + "\"", did_you_mean(word, known, "commands"));
 }
@@ -99,9 +139,17 @@ Command parse(std::span<const char* const> arguments) {
   PlanOptions plan;
   SimulateOptions simulate;
   LayoutOptions layout;
+  ImportOptions import_options;
+  CheckOptions check;
+  ScoreOptions score;
+  ExplainOptions explain;
   add_plan(app, plan);
   add_simulate(app, simulate);
+  add_explain(app, explain);
+  add_check(app, check);
+  add_import(app, import_options);
   add_layout(app, layout);
+  add_score(app, score);
   try {
     app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::ParseError& error) {
@@ -112,6 +160,10 @@ Command parse(std::span<const char* const> arguments) {
   }
   if (app.got_subcommand("plan")) return plan;
   if (app.got_subcommand("simulate")) return simulate;
+  if (app.got_subcommand("import")) return import_options;
+  if (app.got_subcommand("check")) return check;
+  if (app.got_subcommand("score")) return score;
+  if (app.got_subcommand("explain")) return explain;
   return layout;
 }
 

@@ -9,6 +9,7 @@
 
 #include "models/job.hpp"
 #include "models/units.hpp"
+#include "planner/memory_term.hpp"
 
 namespace ebb {
 
@@ -31,6 +32,7 @@ struct LayerTape {
     Kind kind = Kind::allocate;
     Slot slot = 0;  // first_use: a FirstUse
     Bytes bytes{0};
+    MemoryTerm term = MemoryTerm::other;  // allocate only
   };
   std::vector<Op> forward;   // leaves what backward needs
   std::vector<Op> backward;  // frees that

@@ -22,6 +22,9 @@ class LayerTapeWriter {
     matmul_ = FirstUse::backward_matmul;
   }
 
+  /// What tensors from here on are for, until the next call.
+  void term(MemoryTerm term) { term_ = term; }
+
   Slot allocate(std::int64_t bytes) {
     if (bytes <= 0) return kNoSlot;
     const Slot slot = tape_.slots++;
@@ -29,14 +32,14 @@ class LayerTapeWriter {
     return slot;
   }
   /// A tensor with a given place: the output, or one that is recomputed.
-  void fill(Slot slot, std::int64_t bytes) { ops_->push_back({LayerTape::Kind::allocate, slot, Bytes{bytes}}); }
+  void fill(Slot slot, std::int64_t bytes) { ops_->push_back({LayerTape::Kind::allocate, slot, Bytes{bytes}, term_}); }
   template <class... Slots>
   void release(Slots... slots) {
     (release_one(slots), ...);
   }
   void pass(std::int64_t bytes) { release(allocate(bytes)); }
   void first_use(FirstUse what, std::int64_t bytes) {
-    ops_->push_back({LayerTape::Kind::first_use, static_cast<Slot>(what), Bytes{bytes}});
+    ops_->push_back({LayerTape::Kind::first_use, static_cast<Slot>(what), Bytes{bytes}, {}});
   }
   /// The result of a matrix product; the library takes its workspace on first use.
   Slot matmul(std::int64_t bytes) {
@@ -70,11 +73,12 @@ class LayerTapeWriter {
   static constexpr std::int64_t kMatmulWorkspace = std::int64_t{32} << 20;
 
   void release_one(Slot slot) {
-    if (slot != kNoSlot) ops_->push_back({LayerTape::Kind::release, slot, {}});
+    if (slot != kNoSlot) ops_->push_back({LayerTape::Kind::release, slot, {}, {}});
   }
 
   LayerTape& tape_;
   std::vector<LayerTape::Op>* ops_;
+  MemoryTerm term_ = MemoryTerm::other;
   FirstUse matmul_ = FirstUse::forward_matmul;
 };
 

@@ -17,6 +17,10 @@ struct Runner {
   int operator()(const ebb::cli::PlanOptions& options) const { return ebb::cli::run_plan(options); }
   int operator()(const ebb::cli::SimulateOptions& options) const { return ebb::cli::run_simulate(options); }
   int operator()(const ebb::cli::LayoutOptions& options) const { return ebb::cli::run_layout(options); }
+  int operator()(const ebb::cli::ImportOptions& options) const { return ebb::cli::run_import(options); }
+  int operator()(const ebb::cli::CheckOptions& options) const { return ebb::cli::run_check(options); }
+  int operator()(const ebb::cli::ScoreOptions& options) const { return ebb::cli::run_score(options); }
+  int operator()(const ebb::cli::ExplainOptions& options) const { return ebb::cli::run_explain(options); }
   int operator()(const ebb::cli::Print& print) const {
     ebb::cli::write_stdout(print.text);
     return 0;

@@ -26,6 +26,9 @@ class TraceBuilder {
     part_ = &part;
   }
 
+  /// What tensors from here on are for, until the next call.
+  void term(MemoryTerm term) { term_ = term; }
+
   /// A tensor that dies in the part it is born in. Its number is used again. 0 bytes: none.
   TraceTensor allocate(Bytes bytes) {
     if (bytes.value <= 0) return {};
@@ -35,12 +38,12 @@ class TraceBuilder {
     }
     const TraceTensor tensor{unused_.back()};
     unused_.pop_back();
-    part_->push_back({AllocationEvent::Kind::allocate, tensor.index, bytes});
+    part_->push_back({AllocationEvent::Kind::allocate, tensor.index, bytes, term_});
     return tensor;
   }
   void release(TraceTensor tensor) {
     if (!tensor.valid()) return;
-    part_->push_back({AllocationEvent::Kind::release, tensor.index, {}});
+    part_->push_back({AllocationEvent::Kind::release, tensor.index, {}, {}});
     unused_.push_back(tensor.index);
   }
   /// Memory that is allocated and freed at once.
@@ -49,12 +52,12 @@ class TraceBuilder {
   /// A tensor that may outlive its part: the number is its own. 0 bytes: nothing happens.
   TraceTensor keep() { return {count_++}; }
   void allocate(TraceTensor kept, Bytes bytes) {
-    if (bytes.value > 0) part_->push_back({AllocationEvent::Kind::allocate, kept.index, bytes});
+    if (bytes.value > 0) part_->push_back({AllocationEvent::Kind::allocate, kept.index, bytes, term_});
   }
-  void release_kept(TraceTensor kept) { part_->push_back({AllocationEvent::Kind::release, kept.index, {}}); }
+  void release_kept(TraceTensor kept) { part_->push_back({AllocationEvent::Kind::release, kept.index, {}, {}}); }
   /// ... while a copy reads it that ends at `end`, seconds on this clock. Copies end in the order of these calls.
   void leave(TraceTensor kept, Seconds end) {
-    part_->push_back({AllocationEvent::Kind::leave, kept.index, {}});
+    part_->push_back({AllocationEvent::Kind::leave, kept.index, {}, {}});
     leaving_.emplace_back(end, kept);
   }
 
@@ -71,7 +74,7 @@ class TraceBuilder {
 
  private:
   void end_first() {
-    part_->push_back({AllocationEvent::Kind::end, leaving_.front().second.index, {}});
+    part_->push_back({AllocationEvent::Kind::end, leaving_.front().second.index, {}, {}});
     leaving_.pop_front();
   }
 
@@ -81,6 +84,7 @@ class TraceBuilder {
   std::uint32_t count_ = 0;
   std::deque<std::pair<Seconds, TraceTensor>> leaving_;
   Seconds now_{0};
+  MemoryTerm term_ = MemoryTerm::other;
 };
 
 }  // namespace ebb
