@@ -6,6 +6,7 @@
 #include "planner/first_step.hpp"
 #include "planner/rank_estimate.hpp"
 #include "planner/reserved.hpp"
+#include "planner/rules.hpp"
 
 namespace ebb {
 

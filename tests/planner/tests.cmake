@@ -20,6 +20,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/verify_test.cpp
   planner/verify_together_test.cpp
   planner/windowed_loop_test.cpp
+  planner/rules_test.cpp
   planner/search_test.cpp
 )
 target_link_libraries(planner_tests PRIVATE nlohmann_json::nlohmann_json)
