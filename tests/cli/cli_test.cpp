@@ -309,8 +309,8 @@ TEST_CASE("check: exit 0 and one line, or exit 2 and every broken rule, with the
   const Outcome broken = run_ebb("check " + bad);
   CHECK(broken.code == 2);
   CHECK(broken.err == "");
-  CHECK(holds(broken.out, "bad.yaml:4:22: batch.global: 4 is not a multiple of"));
-  CHECK(holds(broken.out, "bad.yaml:6:27: checkpoint.async_save: chunked does not go with asynchronous saves; the "));
+  CHECK(holds(broken.out, "bad.yaml:4:27: batch.global: 4 is not a multiple of"));
+  CHECK(holds(broken.out, "bad.yaml:6:26: checkpoint.async_save: chunked does not go with asynchronous saves; the "));
   CHECK(holds(broken.out, "pull request 6544"));
   CHECK(holds(broken.out, "4 violations of "));
   std::istringstream refused(run_ebb("plan " + bad).err.substr(std::string("ebb: ").size()));

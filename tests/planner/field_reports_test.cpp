@@ -68,7 +68,8 @@ TEST_CASE("report 1: 200 GiB of state hold 384 GiB") {
 // 12: https://github.com/deepspeedai/DeepSpeed/issues/7150: one fp32 tensor of 1,776,255,488 elements asks for 6.62
 // GiB.
 TEST_CASE("reports 2, 3 and 12: one tensor's pinned block is the next power of two") {
-  const Precision fp16 = {.exp_avg = Dtype::fp16, .exp_avg_sq = Dtype::fp16, .master = Dtype::fp16};
+  Precision fp16;
+  fp16.exp_avg = fp16.exp_avg_sq = fp16.master = Dtype::fp16;
   const test::RankCase halves = rank_of(1, {4'347'592'704}, fp16);
   CHECK(gib(pinned(halves, kReload)) * 1024 / 3 == 16'384);
   CHECK(gib(pinned(halves, kExact)) * 1024 / 3 == Approx(8'292.4).margin(0.05));
@@ -197,11 +198,12 @@ TEST_CASE("report 32: a host Adam over 15.5e9 parameters does not fit 256 GB") {
 // 38: https://github.com/radixark/Megatron-LM/pull/67: Qwen3-0.6B on two GPUs, fp16 moments asked of the hybrid
 // optimizer: 298,024,960 elements a rank stay fp32, 1,192,099,840 B a category and not 596,049,920.
 TEST_CASE("report 38: a host Adam keeps fp32 moments whatever was asked, and the mismatch is told") {
-  const Precision asked = {.exp_avg = Dtype::fp16, .exp_avg_sq = Dtype::fp16};
+  Precision asked;
+  asked.exp_avg = asked.exp_avg_sq = Dtype::fp16;
   const test::RankCase made = rank_of(1, {298'024'960}, asked);
   const HostParts parts = host_parts(made.rank, kReload);  // a policy that honours the dtypes
-  CHECK(parts.moments.asked / 2 == Bytes{596'049'920});
-  CHECK(host_bytes(made.rank, kCpuAdam).pageable / 2 == Bytes{1'192'099'840});
+  CHECK(parts.moments.asked == Bytes{596'049'920} * 2);
+  CHECK(host_bytes(made.rank, kCpuAdam).pageable == Bytes{1'192'099'840} * 2);
   const std::vector<Violation> told = objections(*made.job, Policy::cpu_adam);
   REQUIRE(told.size() == 1);
   CHECK(told[0].rule->id == "cpu-adam-fp32-state");
@@ -245,7 +247,10 @@ TEST_CASE("report 53: 155 pinned blocks of 3 ms are 465 ms") {
 
 // 60: https://github.com/radixark/miles/pull/2739: the chunk size was left at its default 0, and no peak was saved.
 TEST_CASE("report 60: a chunk size of 0 is refused as unbounded, and full-reload shows the full state's peak") {
-  const auto problem = problem_of({.policy = Policy::chunked, .chunk_numel = Numel{0}});
+  CandidateRequest request;
+  request.policy = Policy::chunked;
+  request.chunk_numel = Numel{0};
+  const auto problem = problem_of(request);
   REQUIRE(problem);
   CHECK(problem->cure.find("full-reload is the policy without chunks") != std::string::npos);
   const test::RankCase made = test::measured_case();
