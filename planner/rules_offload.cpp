@@ -64,6 +64,15 @@ Rules request_rules() {
            },
        .reason = "an fp32 parameter is its own master weight, which cannot leave the device",
        .source = "Ebb"},
+      {.id = "fsdp-not-planned",
+       .key = "megatron.fsdp",
+       .policies = {Policy::resident, Policy::cpu_adam, Policy::pipelined},
+       .find =
+           [](const Situation& s, Findings& out) {
+             if (s.job.megatron.fsdp) out.push_back({"Megatron-FSDP is nothing that Ebb plans", "set fsdp: false"});
+           },
+       .reason = "its shards are not those of the distributed optimizer",
+       .source = "Ebb"},
       {.id = "pipelined-adam",
        .key = "optimizer.kind",
        .policies = {Policy::pipelined},

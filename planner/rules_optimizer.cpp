@@ -107,6 +107,15 @@ Rules kind_rules() {
            },
        .reason = "",
        .source = "Megatron-LM main d98e8a64dd, megatron/core/optimizer/layer_wise_optimizer.py"},
+      {.id = "muon-without-fsdp",
+       .key = "optimizer.kind",
+       .find =
+           [](const Situation& s, Findings& out) {
+             if (s.job.optimizer.kind == OptimizerKind::muon && s.job.megatron.fsdp)
+               out.push_back({"Muon does not go with Megatron-FSDP", "use adam, or set megatron.fsdp: false"});
+           },
+       .reason = "Muon steps whole matrices, which FSDP cuts",
+       .source = kArguments},
       {.id = "precision-aware-adam",
        .key = "optimizer.kind",
        .find =

@@ -325,6 +325,55 @@ TEST_CASE("check: exit 0 and one line, or exit 2 and every broken rule, with the
   CHECK(json.at("policies").empty());
 }
 
+// What the change for chunked offload and its merged variant reject when arguments are validated (Megatron-LM pull
+// request 6544, and dev since #6244), each alone: with the policy in the job, plan and check refuse it.
+TEST_CASE("every combination that Megatron rejects is rejected with exit 2") {
+  struct Rejected {
+    const char* lines;
+    std::vector<std::string> policies;
+    const char* key;
+  };
+  const std::vector<std::string> all = {"full-reload", "chunked", "windowed"};
+  const std::vector<std::string> reload = {"full-reload", "chunked"};
+  const std::vector<Rejected> list = {
+      {"optimizer: {kind: sgd}\n", all, "optimizer.kind"},
+      {"optimizer: {distributed: false}\nparallel: {gpus: 1, overlap_param_gather: false}\n", reload,
+       "optimizer.distributed"},
+      {"megatron: {optimizer_cpu_offload: true}\n", all, "megatron.optimizer_cpu_offload"},
+      {"checkpoint: {async_save: true}\n", all, "checkpoint.async_save"},
+      {"megatron: {optimizer_cuda_graph: true}\n", all, "megatron.optimizer_cuda_graph"},
+      {"megatron: {cuda_graphs: full_iteration}\n", all, "megatron.cuda_graphs"},
+      {"megatron: {rl_offload_optimizer: true}\n", reload, "megatron.rl_offload_optimizer"},
+      {"megatron: {fsdp: true}\ncheckpoint: {format: fsdp_dtensor}\n", all, "megatron.fsdp"},
+      {"precision: {exp_avg: fp16, fp8: {recipe: blockwise}}\n", all, "precision.exp_avg"},
+      {"precision: {exp_avg_sq: fp8, fp8: {recipe: blockwise}}\n", all, "precision.exp_avg_sq"},
+      {"precision: {exp_avg: bf16, exp_avg_sq: bf16}\n", reload, "precision.exp_avg"},
+      {"precision: {precision_aware: true, fp8: {recipe: delayed}}\n", reload, "precision.precision_aware"},
+      {"precision: {master: fp16}\n", all, "precision.master"},
+      {"precision: {fp4: {recipe: nvfp4, param_gather: true}}\ncluster: hgx-b200\n",
+       {"chunked"},
+       "precision.fp4.param_gather"},
+      {"precision: {fp8: {recipe: mxfp8, param_gather: true}}\ncluster: hgx-b200\n",
+       {"chunked"},
+       "precision.fp8.reuse_grad_buffer"},
+      {"checkpoint: {format: torch}\n", {"windowed"}, "checkpoint.format"},
+      {"checkpoint: {format: torch, save_optimizer: false, start: resume}\n", {"windowed"}, "checkpoint.format"},
+  };
+  for (const Rejected& rejected : list)
+    for (const std::string& policy : rejected.policies) {
+      std::string text = rejected.lines;
+      text += "model: megatron-1.8b\nbatch: {global: 4, sequence: 2048}\noffload: {policy: " + policy + "}\n";
+      for (const char* line : {"cluster: h200-1gpu\n", "parallel: {gpus: 1}\n"})
+        if (!holds(text, std::string(line, std::string(line).find(':') + 1))) text += line;
+      INFO(text);
+      const std::string job = write_job("rejected.yaml", text).string();
+      check_rejected("plan " + job, 2, std::string(rejected.key) + ": ");
+      const Outcome check = run_ebb("check " + job);
+      CHECK(check.code == 2);
+      CHECK(holds(check.out, "\n1 violation of "));
+    }
+}
+
 TEST_CASE("check: a policy of the command line is judged, an open one only ruled out") {
   const std::string job = write_job("graphs.yaml",
                                     "model: megatron-1.8b\ncluster: h200-1gpu\nparallel: {gpus: 1}\n"

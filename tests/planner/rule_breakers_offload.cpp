@@ -18,6 +18,12 @@ std::vector<Breaker> offload_breakers() {
       {"fp32-params-resident",
        [](Job& j) { j.precision.params = Dtype::fp32; },
        {Policy::full_reload, Policy::chunked, Policy::windowed, Policy::cpu_adam, Policy::pipelined}},
+      {"fsdp-not-planned",
+       [](Job& j) {
+         j.megatron.fsdp = true;
+         j.checkpoint.format = CheckpointFormat::fsdp_dtensor;
+       },
+       {Policy::resident, Policy::cpu_adam, Policy::pipelined}},
       {"pipelined-adam", [](Job& j) { j.optimizer.kind = OptimizerKind::lion; }, {Policy::pipelined}},
       {"reload-adam", [](Job& j) { j.optimizer.kind = OptimizerKind::sgd; }, kReload},
       {"reload-distributed", undistribute, kReload},

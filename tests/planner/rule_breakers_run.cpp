@@ -28,6 +28,12 @@ std::vector<Breaker> optimizer_breakers() {
        }},
       {"gather-with-step-interleaved", [](Job& j) { j.parallel.gather_with_step = true; }},
       {"layer-wise-muon", [](Job& j) { j.optimizer.layer_wise = true; }},
+      {"muon-without-fsdp",
+       [](Job& j) {
+         j.optimizer.kind = OptimizerKind::muon;
+         j.megatron.fsdp = true;
+         j.checkpoint.format = CheckpointFormat::fsdp_dtensor;
+       }},
       {"precision-aware-adam",
        [](Job& j) {
          j.precision.exp_avg = Dtype::bf16;
@@ -137,6 +143,11 @@ std::vector<Breaker> run_breakers() {
       {"fsdp-format", [](Job& j) { j.megatron.fsdp = true; }},
       {"fsdp-dtensor-needs-fsdp", [](Job& j) { j.checkpoint.format = CheckpointFormat::fsdp_dtensor; }},
       {"budget-device", [](Job& j) { j.budget.device = Bytes{j.cluster.gpu.memory.value.value + 1}; }},
+      {"deterministic-loss",
+       [](Job& j) {
+         j.activations.deterministic = true;
+         j.activations.cross_entropy = CrossEntropy::te;
+       }},
       {"budget-device", [](Job& j) { j.budget.device = Bytes{0}; }},
       {"budget-host", [](Job& j) { j.budget.host = Bytes{j.cluster.host.memory.value.value + 1}; }},
       {"budget-host", [](Job& j) { j.budget.host = Bytes{-1}; }},

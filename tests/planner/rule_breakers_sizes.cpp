@@ -103,6 +103,11 @@ std::vector<Breaker> parallel_breakers() {
          add_experts(j);
          j.parallel.tensor = 2;
        }},
+      {"padding-needs-capacity",
+       [](Job& j) {
+         add_experts(j);
+         j.experts.pad_to_capacity = true;
+       }},
       {"expert-not-fp16",
        [](Job& j) {
          add_experts(j);
@@ -118,6 +123,12 @@ std::vector<Breaker> parallel_breakers() {
          j.batch.sequence = 2044;
        }},
       {"learned-positions", [](Job& j) { j.model.positions = Positions::learned, j.model.max_positions = 1024; }},
+      {"prediction-positions",
+       [](Job& j) {
+         j.model.mtp = MtpSpec{1};
+         j.model.positions = Positions::learned;
+         j.model.max_positions = 2048;
+       }},
       {"batch-divides", [](Job& j) { j.batch.global = 20; }},
       {"interleaved-groups",
        [](Job& j) {
