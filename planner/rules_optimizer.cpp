@@ -69,7 +69,9 @@ Rules overlap_rules() {
        .key = "parallel.overlap_param_gather",
        .find =
            [](const Situation& s, Findings& out) {
-             if (s.job.parallel.overlap_param_gather && !s.job.optimizer.distributed && !s.job.megatron.fsdp)
+             const OptimizerSettings& o = s.job.optimizer;
+             const bool gathers = o.distributed || o.layer_wise || s.job.megatron.fsdp;
+             if (s.job.parallel.overlap_param_gather && !gathers)
                out.push_back({"needs the distributed optimizer", "set overlap_param_gather: false"});
            },
        .reason = "without it every rank updates all parameters, and there is nothing to gather",

@@ -142,6 +142,19 @@ TEST_CASE("the merged variant takes Muon with the layer-wise optimizer, and save
   CHECK(objections(job, Policy::windowed).empty());
 }
 
+TEST_CASE("gradients may be fp16 beside fp16 parameters") {
+  Job job = clean_job();
+  job.precision.params = job.precision.grads = Dtype::fp16;
+  CHECK(violations(job).empty());
+}
+
+// The layer-wise optimizer gathers whole parameters without the distributed one beside it.
+TEST_CASE("overlapped gathering goes with Muon's layer-wise optimizer") {
+  Job job = clean_job();
+  job.optimizer = {.kind = OptimizerKind::muon, .distributed = false, .layer_wise = true, .decoupled_lr = false};
+  CHECK(violations(job, Policy::windowed, Megatron::dev).empty());
+}
+
 TEST_CASE("uneven pipelines that add up are accepted") {
   Job job = clean_job();
   job.parallel.pipeline = 4;
