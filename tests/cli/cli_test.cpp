@@ -374,6 +374,19 @@ TEST_CASE("every combination that Megatron rejects is rejected with exit 2") {
     }
 }
 
+TEST_CASE("check: no job of the library breaks a rule, and its JSON is repeatable") {
+  for (const std::string& job : library_jobs()) {
+    const Outcome outcome = run_ebb("check " + job + " --json");
+    INFO(job << outcome.out);
+    CHECK(outcome.code == 0);
+    const auto json = nlohmann::json::parse(outcome.out);
+    CHECK(json.at("violations").empty());
+    CHECK(json.at("policies").size() == (json.at("policy").is_null() ? 6 : 0));
+    if (json.at("policy").is_null()) CHECK(json.at("policies")[0].at("ruled_out") == false);  // resident
+    CHECK(run_ebb("check " + job + " --json").out == outcome.out);
+  }
+}
+
 TEST_CASE("check: a policy of the command line is judged, an open one only ruled out") {
   const std::string job = write_job("graphs.yaml",
                                     "model: megatron-1.8b\ncluster: h200-1gpu\nparallel: {gpus: 1}\n"
