@@ -12,6 +12,9 @@ std::vector<Breaker> offload_breakers() {
          j.offload.slots = 2;
        },
        {Policy::chunked}},
+      {"offload-values", [](Job& j) { j.offload.chunk_numel = Numel{0}; }},
+      {"offload-values", [](Job& j) { j.offload.chunk_size_mb = -1; }},
+      {"offload-values", [](Job& j) { j.offload.slots = 1; }},
       {"policy-of-megatron", [](Job&) {}, {Policy::full_reload, Policy::chunked, Policy::pipelined}, Megatron::dev},
       {"policy-of-megatron", [](Job&) {}, {Policy::windowed, Policy::pipelined}, Megatron::pr6544},
       {"policy-of-megatron", [](Job&) {}, kStateOffload, Megatron::main},

@@ -15,6 +15,7 @@ std::vector<Breaker> size_breakers() {
       {"job-range", [](Job& j) { j.batch.micro = 0; }},
       {"job-range", [](Job& j) { j.parallel.gpus = std::int64_t{1} << 62; }},
       {"world-dense", [](Job& j) { j.parallel.gpus = 12, j.parallel.tensor = 8; }},
+      {"world-dense", [](Job& j) { j.parallel.tensor = 16; }},
       {"world-expert", [](Job& j) { j.parallel.expert_tensor = 3; }},
       {"virtual-needs-pipeline", [](Job& j) { j.parallel.virtual_pipeline = 2; }},
       {"layout-alone",
@@ -22,6 +23,12 @@ std::vector<Breaker> size_breakers() {
          j.parallel.pipeline = 2;
          j.parallel.pipeline_layout = "Etttt|ttttL";
          j.parallel.first_stage_layers = 4;
+       }},
+      {"layout-alone",
+       [](Job& j) {
+         j.parallel.pipeline = 2;
+         j.parallel.pipeline_layout = "Etttt|ttttL";
+         j.parallel.account_for_loss = true;
        }},
       {"uneven-without-account",
        [](Job& j) {
@@ -39,6 +46,21 @@ std::vector<Breaker> size_breakers() {
        [](Job& j) {
          j.parallel.pipeline = 2;
          j.parallel.account_for_embedding = true;
+       }},
+      {"uneven-split",  // more than the model has
+       [](Job& j) {
+         j.parallel.pipeline = 2;
+         j.parallel.last_stage_layers = 9;
+       }},
+      {"uneven-split",  // not even over the virtual stages
+       [](Job& j) {
+         j.parallel.pipeline = j.parallel.virtual_pipeline = 2;
+         j.parallel.first_stage_layers = 3;
+       }},
+      {"uneven-split",  // one stage, which is first and last
+       [](Job& j) {
+         j.parallel.first_stage_layers = 4;
+         j.parallel.last_stage_layers = 4;
        }},
       {"uneven-split",
        [](Job& j) {
@@ -141,6 +163,12 @@ std::vector<Breaker> parallel_breakers() {
          j.parallel.pipeline = 4;
          j.parallel.virtual_pipeline = 2;
          j.parallel.micro_batch_group = 2;
+       }},
+      {"interleaved-groups",  // larger than the batch
+       [](Job& j) {
+         j.parallel.pipeline = 4;
+         j.parallel.virtual_pipeline = 2;
+         j.parallel.micro_batch_group = 16;
        }},
       {"interleaved-groups",  // 8 micro-batches: 5, then 3 of at least 4
        [](Job& j) {

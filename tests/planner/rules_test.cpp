@@ -41,6 +41,11 @@ void check_broken_alone(const Breaker& breaker, std::optional<Policy> policy) {
   breaker.change(job);
   const std::vector<Violation> broken = violations(job, policy, breaker.megatron);
   CHECK(rules_of(broken) == std::set<std::string>{std::string(breaker.rule)});
+  for (const Violation& violation : broken) {
+    CHECK_FALSE(violation.problem.empty());
+    // What is wrong with a layout string says by itself what to change.
+    CHECK((violation.rule->id == "layout-fits" || !violation.cure.empty()));
+  }
   if (policy && !job.offload.policy && breaker.megatron == Megatron::any) {
     // The job itself is not wrong: only this policy is ruled out.
     CHECK(violations(job).empty());
