@@ -16,7 +16,8 @@ std::vector<reports::BrokenRule> reported(const std::vector<Violation>& list) {
   std::vector<reports::BrokenRule> broken;
   for (const Violation& violation : list) {
     const Rule& rule = *violation.rule;
-    broken.push_back({.rule = std::string(rule.id),
+    broken.push_back({.line = text_of(violation),
+                      .rule = std::string(rule.id),
                       .place = violation.place.text(),
                       .key = violation.key,
                       .problem = violation.problem,

@@ -5,6 +5,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/chunking_test.cpp
   planner/compute_model_test.cpp
   planner/constraints_test.cpp
+  planner/field_reports_test.cpp
   planner/first_step_test.cpp
   planner/flags_test.cpp
   planner/footprint_test.cpp
@@ -20,6 +21,9 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/verify_test.cpp
   planner/verify_together_test.cpp
   planner/windowed_loop_test.cpp
+  planner/rule_breakers_offload.cpp
+  planner/rule_breakers_run.cpp
+  planner/rule_breakers_sizes.cpp
   planner/rules_test.cpp
   planner/search_test.cpp
 )
