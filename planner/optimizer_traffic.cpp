@@ -54,6 +54,7 @@ Precision precision_of(const Job& job, Policy policy) {
   if (policy != Policy::cpu_adam) return precision;
   precision.exp_avg = precision.exp_avg_sq = precision.master = Dtype::fp32;
   precision.precision_aware = false;
+  precision.fp8_param_gather = precision.fp4_param_gather = false;  // a copy writes parameters of any type
   return precision;
 }
 

@@ -54,12 +54,15 @@ QuantizeBytes quantize_bytes(const Precision& precision) {
   return {.measure = kToModelType + kReadForLargest, .cast = kReadForCast + 1};
 }
 
-Bytes column_traffic(const Job& job, const StageLayout& stage) {
+Bytes forward_quantize_bytes(const Job& job, const StageLayout& stage) {
+  const std::int64_t read = job.precision.fp8 == Fp8Recipe::tensorwise ? 2 + 2 : 2;
   Bytes sum{0};
   for (const Parameter& parameter : stage.parameters) {
-    if (!parameter.quantized) continue;
     const WeightBytes bytes = weight_bytes(job, parameter);
-    sum += bytes.column * 2;
+    if (bytes.row_in_buffer)
+      sum += bytes.column * 2;
+    else if (parameter.low_precision)
+      sum += bytes_of(parameter.numel(), read) + bytes.row + bytes.column;
   }
   return sum;
 }

@@ -40,8 +40,9 @@ struct QuantizeBytes {
 };
 QuantizeBytes quantize_bytes(const Precision& precision);
 
-/// HBM bytes of making the column-wise copies of all gathered weights of a stage after the gather, once a step: the
-/// row-wise bytes are read, as many written. 0 where the GPU needs none.
-Bytes column_traffic(const Job& job, const StageLayout& stage);
+/// HBM bytes of what forward's weights cost once a step after the gather: column-wise copies of gathered weights (the
+/// row-wise bytes are read, as many written); both copies of weights that arrive in bf16, read once more for the
+/// largest value where one scale covers the matrix and is this step's (tensorwise).
+Bytes forward_quantize_bytes(const Job& job, const StageLayout& stage);
 
 }  // namespace ebb
