@@ -74,7 +74,8 @@ Packing packing_of(const RankModel& rank, const Candidate& candidate) {
       return windowed(rank, candidate.chunk_size_mb, candidate.fraction);
     case Policy::cpu_adam: {
       const std::size_t count = shards_on_host(rank, candidate.fraction);
-      const Bytes state = allocated_state(precision, shards.subspan(count), kAllState);
+      const Precision hybrid = precision_of(*rank.job, Policy::cpu_adam);
+      const Bytes state = allocated_state(hybrid, shards.subspan(count), kAllState);
       return {.moved = static_cast<double>(owned(shards.first(count)).value),
               .tensors = static_cast<double>(count),
               .state = state,
