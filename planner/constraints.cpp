@@ -257,7 +257,8 @@ void check_precision(const Job& job) {
   if (p.params == Dtype::fp32)
     reject(job, "precision.params", "fp32 parameters have no master weights apart, which Ebb does not plan",
            "use bf16 or fp16");
-  if (p.grads != Dtype::fp32 && p.grads != Dtype::bf16)
+  const bool half = p.grads == Dtype::fp16 && p.params == Dtype::fp16;  // --fp16 without fp32 accumulation
+  if (p.grads != Dtype::fp32 && p.grads != Dtype::bf16 && !half)
     reject(job, "precision.grads", fmt::format("gradients cannot be {}", name_of(p.grads)), "use fp32 or bf16");
   if (p.master == Dtype::fp8) reject(job, "precision.master", "master weights cannot be fp8", "use fp32");
   if (p.fp8_param_gather && p.fp8 == Fp8Recipe::none)
