@@ -177,7 +177,7 @@ void read_moe(const Config& config, const Family& family, ModelSpec& model) {
 }  // namespace
 
 HfModel read_hf_config(std::string_view text, const std::string& file) {
-  const Json json = parse_json(text, file);
+  const Json json = parse_json(text, file, "give the model's config.json");
   const Config config(json, file);
   if (!json.is_object()) config.reject("this is not a configuration", "give the model's config.json");
   const Family& family = family_of(config);

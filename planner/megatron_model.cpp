@@ -80,7 +80,10 @@ void import_positions(const MegatronImport& in, ModelSpec& model) {
 /// --moe-layer-freq: a number n (layers 0, n, 2n, ... are MoE) or a list. False: no layer is.
 bool import_moe_layers(const MegatronImport& in, const ModelSpec& model, MoeSpec& moe) {
   constexpr std::string_view kName = "moe-layer-freq";
-  const std::string text = in.values.text(kName, "1");
+  const MegatronArgument* argument = in.values.find(kName);
+  const bool many = argument != nullptr && argument->values.size() > 1;  // a list of a YAML file
+  const std::string text =
+      many ? fmt::format("[{}]", fmt::join(in.values.words(kName), ",")) : in.values.text(kName, "1");
   if (text.find('[') == std::string::npos) {
     moe.layer_freq = in.values.count(kName, 1);
     return true;
