@@ -13,6 +13,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/hosts_test.cpp
   planner/layout_test.cpp
   planner/lower_test.cpp
+  planner/megatron_file_test.cpp
   planner/megatron_job_test.cpp
   planner/optimizer_traffic_test.cpp
   planner/parameters_test.cpp
