@@ -101,6 +101,10 @@ int scale_tensors(const Precision& precision) {
          (scaled_master(precision) ? scale_tensors(precision.master) : 0);
 }
 
+Bytes allocated_scales(const Precision& precision, std::span<const Shard> shards) {
+  return sim::allocated_bytes({4}) * (static_cast<std::int64_t>(shards.size()) * scale_tensors(precision));
+}
+
 int adam_scratch_tensors(const Precision& precision, AdamKernel kernel) {
   if (kernel == AdamKernel::foreach) return 1;
   int unscaled = scaled_master(precision) ? 1 : 0;

@@ -66,6 +66,8 @@ Bytes allocated_tensors(std::span<const Shard> shards, std::int64_t bytes_per_el
 constexpr int scale_tensors(Dtype state) { return state == Dtype::fp32 ? 0 : state == Dtype::fp8 ? 4 : 1; }
 /// ... beside all states of one shard.
 int scale_tensors(const Precision& precision);
+/// Device bytes of them for all `shards`.
+Bytes allocated_scales(const Precision& precision, std::span<const Shard> shards);
 
 /// Device bytes that Adam allocates while it steps `shards` together: the unfused kernel keeps the square roots, 4
 /// bytes an element (measured on one H200, torch 2.11: 4.00 bytes an element above the state at 6.3e9 elements); the

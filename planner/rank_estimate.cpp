@@ -105,10 +105,11 @@ RankEstimate estimate(const RankModel& rank, const Candidate& candidate) {
   if (candidate.policy == Policy::cpu_adam) seconds += 28 * moved / cluster.host.cpu_adam.value.value;
   const double each_chunk = cluster.calls.chunk.value.value + cluster.calls.synchronize.value.value +
                             4 * static_cast<double>(rank.shards.size()) * cluster.calls.tensor_scan.value.value;
+  const Bytes scales = allocated_scales(rank.job->precision, rank.shards);
   return {.seconds = seconds + 6 * tensors * cluster.host_link.latency.value.value +
                      static_cast<double>(packing.chunks) * each_chunk,
-          .step_state = packing.state + rank.footprint.step_temporaries,
-          .always = packing.always};
+          .step_state = packing.state + rank.footprint.step_temporaries + scales,
+          .always = packing.always + scales};
 }
 
 }  // namespace ebb

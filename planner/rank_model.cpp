@@ -1,6 +1,5 @@
 #include "planner/lower.hpp"
 #include "planner/optimizer_traffic.hpp"
-#include "sim/torch_allocator.hpp"
 
 namespace ebb {
 
@@ -14,8 +13,8 @@ RankModel rank_model(const Job& job, const StageLayout& stage, std::int64_t rank
   model.owned = owned(model.shards);
   model.footprint = footprint_of(job, stage, model.owned);
   // Scales of states that are not fp32 are tensors of one number, and stay on the device under every policy.
-  const auto scales = static_cast<std::int64_t>(model.shards.size()) * scale_tensors(job.precision);
-  if (scales > 0) model.footprint.resident.push_back({"state scales", sim::allocated_bytes({4}) * scales});
+  const Bytes scales = allocated_scales(job.precision, model.shards);
+  if (scales.value > 0) model.footprint.resident.push_back({"state scales", scales});
   model.compute = compute_time(job, at.pipeline);
   return model;
 }

@@ -134,6 +134,8 @@ TEST_CASE("states that are unscaled in a step have fp32 copies, and each state t
   CHECK(scratch(Dtype::bf16, Dtype::fp16) == 2 * once);
   CHECK(scratch(Dtype::fp16, Dtype::fp16, Dtype::fp16) == 3 * once);
   CHECK(scale_tensors(Precision{}) == 0);
+  CHECK(allocated_scales(Precision{}, shards) == Bytes{0});
+  CHECK(allocated_scales(moments(Dtype::bf16), shards) == Bytes{2 * 2 * 512});
   CHECK(scale_tensors(moments(Dtype::bf16)) == 2);
   CHECK(scale_tensors(moments(Dtype::fp8)) == 8);
   Precision p = moments(Dtype::fp16);

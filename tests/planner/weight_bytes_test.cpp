@@ -169,7 +169,7 @@ TEST_CASE("first and last layers in bf16 have neither FP8 weights nor copies, pr
 // Megatron-LM functional tests, golden_values_dev_dgx_h100.json: gpt3_weekly_mcore_tp4_cp2_current_scaling_native_fp8.
 TEST_CASE("a recorded run with FP8 weights (tensorwise): allocated between steps within 8 MiB") {
   Job job = tests::small_gpt(4, 1, 1, 2);
-  job.cluster.gpu.name = "H100-SXM-80GB";
+  job.cluster = load_job("llama3-8b-hgx-h200").cluster;
   job.model.norm = Norm::rmsnorm;
   job.parallel.sequence = true;
   job.batch = {.micro = 2, .global = 128, .sequence = 1024};
