@@ -286,7 +286,8 @@ TEST_CASE("mutated launch files") {
       "<<E\n", "#",  " ",   "!",    "1e99",  "-1",         "99999999999", ":-",    "$A", "[[", "]]"};
   static const Cluster cluster = load_cluster(library_path(Library::clusters, "hgx-h100"));
   std::vector<std::string> texts;
-  for (const char* name : {"llama3_8b_fp8.sh", "mixtral_8x7b.sh", "gpt3_175b.sh", "arguments.txt"})
+  for (const char* name : {"llama3_8b_fp8.sh", "mixtral_8x7b.sh", "gpt3_175b.sh", "arguments.txt", "test_case.yaml",
+                           "deepseek_v3_gb200.yaml"})
     texts.push_back(read_text_file(path_of(name), 1 << 20));
   std::mt19937 random(20261130);
   int refused = 0;
@@ -309,7 +310,9 @@ TEST_CASE("mutated launch files") {
       }
     }
     const std::string error = error_of([&] {
-      MegatronArguments arguments = read_megatron_script(text, "t.sh");
+      const bool yaml = static_cast<std::size_t>(round) % texts.size() >= 4;
+      MegatronArguments arguments =
+          yaml ? read_megatron_yaml(parse_yaml(text, "t.sh"), "t.sh") : read_megatron_script(text, "t.sh");
       if (!arguments.gpus) arguments.gpus = 8;
       const ImportedJob imported = job_of(arguments, cluster);
       const std::string written = write_imported(imported, "hgx-h100");
