@@ -117,7 +117,11 @@ class Lexer {
       token.word.pieces[0].text.resize(name.size() - (appends ? 2 : 1));
       array(token);
     }
-    if (token.kind == ShellToken::Kind::array || !token.word.pieces.empty()) tokens_.push_back(std::move(token));
+    // "2>&1": the number in front of a redirection belongs to it.
+    const bool descriptor = (peek() == '<' || peek() == '>') && !name.empty() &&
+                            name.find_first_not_of("0123456789") == std::string_view::npos;
+    if (token.kind == ShellToken::Kind::array || (!token.word.pieces.empty() && !descriptor))
+      tokens_.push_back(std::move(token));
   }
 
   void array(ShellToken& token) {

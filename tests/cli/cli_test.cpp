@@ -222,6 +222,31 @@ TEST_CASE("layout shows shards, buckets and chunks") {
   CHECK(json.at("chunks")[26].at("numel") == 100'352);
 }
 
+TEST_CASE("import writes a job that answers as the imported file does") {
+  const std::string script = "tests/data/megatron/scripts/llama3_8b_fp8.sh";
+  const Outcome imported = run_ebb("import megatron " + script + " --cluster hgx-h200");
+  REQUIRE(imported.code == 0);
+  REQUIRE(imported.err.empty());
+  REQUIRE(imported.out.find("\ncluster: hgx-h200\n") != std::string::npos);
+  REQUIRE(imported.out.find("# Ignored") != std::string::npos);
+  const fs::path job = scratch() / "llama3_8b_fp8.yaml";
+  std::ofstream(job) << run_ebb("import megatron " + script).out;
+  const Outcome from_job = run_ebb("plan " + job.string() + " --json");
+  const Outcome direct = run_ebb("plan " + script + " --json");
+  REQUIRE(from_job.code == direct.code);
+  REQUIRE(nlohmann::json::parse(direct.out).at("candidates") == nlohmann::json::parse(from_job.out).at("candidates"));
+
+  const Outcome hf = run_ebb("import hf tests/data/hf/qwen3-30b-a3b/config.json --gpus 16");
+  REQUIRE(hf.code == 0);
+  REQUIRE(hf.out.find("  gpus: 16\n") != std::string::npos);
+  REQUIRE(run_ebb("layout tests/data/hf/llama3-8b/config.json --rank 0").code == 0);
+  REQUIRE(run_ebb("simulate tests/data/megatron/scripts/mixtral_8x7b.sh --policy resident").code == 0);
+  const Outcome list = run_ebb("import megatron tests/data/megatron/scripts/arguments.txt");
+  REQUIRE(list.code == 2);
+  REQUIRE(list.err.find("give --gpus") != std::string::npos);
+  REQUIRE(run_ebb("import gguf x").code == 2);
+}
+
 TEST_CASE("help and version go to stdout") {
   CHECK(run_ebb("--version").out.rfind("ebb ", 0) == 0);
   for (const char* command : {"--help", "plan --help", "simulate --help", "check --help", "layout --help"}) {

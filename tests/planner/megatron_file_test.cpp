@@ -51,7 +51,7 @@ ImportedJob job_in(const std::string& more) {
 }  // namespace
 
 TEST_CASE("Llama 3 8B's launch script: arrays, conditions, arithmetic, quoted pairs") {
-  const ImportedJob imported = import_megatron(path_of("llama3_8b_fp8.sh"), {});
+  const ImportedJob imported = import_megatron(path_of("llama3_8b_fp8.sh"), ImportChoices());
   const Job& job = imported.job;
   check(job);
   REQUIRE(total_parameters(job.model).value == 8'030'261'248 + 2 * 4096);  // NullTokenizer's one token more, untied
@@ -68,12 +68,12 @@ TEST_CASE("Llama 3 8B's launch script: arrays, conditions, arithmetic, quoted pa
   REQUIRE(job.megatron.empty_cache_level == 1);
   REQUIRE(job.megatron.expandable_segments);
   REQUIRE(job.batch.sequence == 8192);
-  // --hidden-size stands in line 28, in the array MODEL.
-  REQUIRE(job.place_of("model.hidden").text().ends_with("llama3_8b_fp8.sh:28:5"));
+  // --hidden-size stands in line 25, in the array MODEL.
+  REQUIRE(job.place_of("model.hidden").text().ends_with("llama3_8b_fp8.sh:25:5"));
 }
 
 TEST_CASE("Mixtral 8x7B's launch script: outer variables, comments between arguments") {
-  const Job job = import_megatron(path_of("mixtral_8x7b.sh"), {}).job;
+  const Job job = import_megatron(path_of("mixtral_8x7b.sh"), ImportChoices()).job;
   check(job);
   REQUIRE(job.parallel.gpus == 16);
   REQUIRE(job.parallel.virtual_pipeline == 4);  // 32 layers, 4 ranks, 2 a stage
@@ -87,7 +87,7 @@ TEST_CASE("Mixtral 8x7B's launch script: outer variables, comments between argum
 }
 
 TEST_CASE("GPT-3 175B's launch script: fp16, no distributed optimizer, a ramp") {
-  const Job job = import_megatron(path_of("gpt3_175b.sh"), {}).job;
+  const Job job = import_megatron(path_of("gpt3_175b.sh"), ImportChoices()).job;
   check(job);
   REQUIRE(job.parallel.gpus == 128);
   REQUIRE(job.parallel.tensor == 8);
@@ -117,11 +117,12 @@ TEST_CASE("a recipe: lists, a layout, quantised weights, offloaded state") {
   REQUIRE(job.megatron.cuda_graphs == CudaGraphs::transformer_engine);
   REQUIRE(job.checkpoint.start == Start::no_load_optim);
   REQUIRE_FALSE(job.checkpoint.save_optimizer);
-  REQUIRE(error_of([] { import_megatron(path_of("deepseek_v3_gb200.yaml"), {}); }).ends_with("give --gpus"));
+  REQUIRE(
+      error_of([] { import_megatron(path_of("deepseek_v3_gb200.yaml"), ImportChoices()); }).ends_with("give --gpus"));
 }
 
 TEST_CASE("a test case and a list of arguments") {
-  const Job job = import_megatron(path_of("test_case.yaml"), {}).job;
+  const Job job = import_megatron(path_of("test_case.yaml"), ImportChoices()).job;
   REQUIRE(job.parallel.gpus == 8);
   REQUIRE_FALSE(job.optimizer.distributed);  // false is absent
   REQUIRE(job.compute.attention == Attention::local);
@@ -176,13 +177,13 @@ TEST_CASE("the number of GPUs") {
   REQUIRE(gpus("#!/bin/bash\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=4\nsrun python a.py --num-layers 2") == 8);
   REQUIRE(error_of([&] {
             gpus("torchrun --nproc-per-node 999999 --nnodes 999999 a.py --num-layers 2");
-          }).starts_with("t.sh:1:33: more than a million GPUs"));
+          }).starts_with("t.sh:1:34: more than a million GPUs"));
 }
 
 TEST_CASE("a variable from outside matters where a known argument needs it") {
   REQUIRE(
       error_of([] { job_in("--seq-length $SEQ"); }) ==
-      "t.sh:1:165: --seq-length: the variable SEQ is not set in this file; write the value, or set the variable, for "
+      "t.sh:1:142: --seq-length: the variable SEQ is not set in this file; write the value, or set the variable, for "
       "example SEQ=... on a line of its own");
   const ImportedJob imported = job_in("--seq-length 128 $MORE --bf16 ${EXTRA[@]} --data-path $DATA --lr $LR");
   REQUIRE(imported.job.batch.sequence == 128);
@@ -198,7 +199,7 @@ TEST_CASE("unknown arguments are named with the nearest known one") {
 }
 
 TEST_CASE("an imported job loads back, with its notes as comments") {
-  const ImportedJob imported = import_megatron(path_of("mixtral_8x7b.sh"), {});
+  const ImportedJob imported = import_megatron(path_of("mixtral_8x7b.sh"), ImportChoices());
   const std::string text = write_imported(imported, "hgx-h100");
   REQUIRE(text.starts_with("# Written by ebb import from "));
   REQUIRE(text.find("\n#   vocab-size: the vocabulary is not named") != std::string::npos);
@@ -268,7 +269,7 @@ TEST_CASE("hostile scripts") {
   std::string deep = "2";
   for (int i = 0; i < 40; ++i) deep = "${A:-" + deep + "}";
   REQUIRE(error("python a.py --num-layers " + deep).find("nested too deeply") != std::string::npos);
-  REQUIRE(error(std::string(100'000, '!') + " python a.py --num-layers 2").starts_with("t.sh:"));
+  REQUIRE(error(std::string(100'000, '!') + " python a.py --num-layers 2").empty());  // a command of that name
   std::string bangs;
   for (int i = 0; i < 50'000; ++i) bangs += "! ";
   REQUIRE(error(bangs).find("nested too deeply") != std::string::npos);
@@ -285,11 +286,12 @@ TEST_CASE("mutated launch files") {
       "<<E\n", "#",  " ",   "!",    "1e99",  "-1",         "99999999999", ":-",    "$A", "[[", "]]"};
   static const Cluster cluster = load_cluster(library_path(Library::clusters, "hgx-h100"));
   std::vector<std::string> texts;
-  for (const char* name : {"llama3_8b_fp8.sh", "mixtral_8x7b.sh", "gpt3_175b.sh", "arguments.txt"})
+  for (const char* name : {"llama3_8b_fp8.sh", "mixtral_8x7b.sh", "gpt3_175b.sh", "arguments.txt", "test_case.yaml",
+                           "deepseek_v3_gb200.yaml"})
     texts.push_back(read_text_file(path_of(name), 1 << 20));
   std::mt19937 random(20261130);
   int refused = 0;
-  for (int round = 0; round < 6000; ++round) {
+  for (int round = 0; round < 3000; ++round) {
     std::string text = texts[static_cast<std::size_t>(round) % texts.size()];
     for (auto edits = 1 + random() % 6; edits > 0; --edits) {
       const std::size_t at = random() % (text.size() + 1);
@@ -308,7 +310,9 @@ TEST_CASE("mutated launch files") {
       }
     }
     const std::string error = error_of([&] {
-      MegatronArguments arguments = read_megatron_script(text, "t.sh");
+      const bool yaml = static_cast<std::size_t>(round) % texts.size() >= 4;
+      MegatronArguments arguments =
+          yaml ? read_megatron_yaml(parse_yaml(text, "t.sh"), "t.sh") : read_megatron_script(text, "t.sh");
       if (!arguments.gpus) arguments.gpus = 8;
       const ImportedJob imported = job_of(arguments, cluster);
       const std::string written = write_imported(imported, "hgx-h100");
@@ -321,5 +325,5 @@ TEST_CASE("mutated launch files") {
     ++refused;
     REQUIRE(error.starts_with("t.sh"));
   }
-  REQUIRE(refused > 1000);
+  REQUIRE(refused > 500);
 }
