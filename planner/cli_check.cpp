@@ -38,7 +38,7 @@ std::int64_t rules_asked(std::optional<Policy> policy) {
 int run_check(const CheckOptions& options) {
   Megatron megatron = Megatron::any;
   if (options.megatron) megatron = parse_megatron(*options.megatron, Place{"--megatron"});
-  Job job = load_job(options.job);
+  Job job = load_job_argument(options.job);
   set_offload(job, options.candidate);
 
   reports::CheckReport report;

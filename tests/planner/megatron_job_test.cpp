@@ -211,8 +211,12 @@ TEST_CASE("the flags of every offloading variant") {
   REQUIRE(windowed.chunk_size_mb == 0);
   REQUIRE(windowed.fraction == 0.5);
   REQUIRE(offload({{"optimizer-cpu-offload"}}).fraction == 1.0);
-  REQUIRE(error_with({{"optimizer-cpu-offload"}, {"offload-optimizer-states"}}).find("in two ways") !=
+  REQUIRE(error_with({{"chunked-optimizer-state-offload"}, {"offload-optimizer-states"}}).find("in two ways") !=
           std::string::npos);
+  // Two strategies at once are a job that a rule refuses, with the reason (rules_offload.cpp).
+  const Job both = job_with({{"optimizer-cpu-offload"}, {"offload-optimizer-states"}});
+  REQUIRE(both.offload.policy == Policy::full_reload);
+  REQUIRE(both.megatron.optimizer_cpu_offload);
 }
 
 TEST_CASE("values that Megatron would not take are errors at their place") {
