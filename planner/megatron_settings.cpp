@@ -41,6 +41,8 @@ void import_optimizer(const MegatronImport& in, OptimizerSettings& optimizer) {
   // Muon needs whole matrices: its distributed form gives whole parameters to ranks.
   optimizer.layer_wise =
       optimizer.kind == OptimizerKind::muon && (optimizer.distributed || values.text("optimizer", "") == "dist_muon");
+  // Its distributed optimizer stands beside, for what Adam steps, where buffers are laid out for whole parameters.
+  if (optimizer.layer_wise) optimizer.distributed = !values.flag("no-use-layer-wise-param-layout");
   optimizer.decoupled_lr = values.has("decoupled-lr");
 }
 
