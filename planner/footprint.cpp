@@ -69,8 +69,8 @@ void add_parameters(const Job& job, const StageLayout& stage, std::vector<Term>&
 void add_workspaces(const Job& job, std::vector<Term>& terms) {
   const std::int64_t s = job.batch.sequence;
   terms.push_back({"workspaces", matrix_workspaces(job)});
-  if (job.model.moe && job.experts.grouped_matmul && job.compute.attention != Attention::local)
-    terms.push_back({"grouped matrix workspaces", grouped_matrix_workspaces(job)});
+  if (const Bytes grouped = grouped_matrix_workspaces(job); grouped.value > 0)
+    terms.push_back({"grouped matrix workspaces", grouped});
   if (job.compute.attention == Attention::local) {
     const std::int64_t heads = job.model.heads / job.parallel.tensor;
     terms.push_back({"attention score buffer", Bytes{job.batch.micro * heads * s * s * 2}});

@@ -15,7 +15,12 @@ bool is_before_hopper(const Job& job) {
 }
 
 Bytes torch_workspace(const Job& job) { return is_before_hopper(job) ? 8_MiB + 128_KiB : 32_MiB; }
-Bytes engine_workspace(const Job& job) { return is_before_hopper(job) ? 4_MiB : 32_MiB; }
+Bytes engine_workspace(const Job& job) { return is_before_hopper(job) ? 4_MiB : 32_MiB + 1_KiB; }
+
+/// Experts one after another use the workspace of single products.
+bool has_grouped_products(const Job& job) {
+  return job.model.moe && job.experts.grouped_matmul && job.compute.attention != Attention::local;
+}
 
 /// Its layers use it, and so does Megatron-LM's router, whatever the layers are (moe_utils.py: te_general_gemm).
 bool uses_transformer_engine(const Job& job) {
@@ -38,6 +43,7 @@ std::vector<Bytes> workspaces_of(const Job& job, FirstUse what) {
     case FirstUse::backward_matmul:
       return {torch_workspace(job)};
     case FirstUse::grouped_matmul:
+      if (!has_grouped_products(job)) return {};
       return std::vector<Bytes>(kStreamsOfGroupedProducts, engine_workspace(job));
     default:
       return {};
