@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "planner/activations.hpp"
+#include "planner/layer_activations.hpp"
 
 namespace ebb {
 
@@ -104,7 +105,8 @@ Footprint footprint_of(const Job& job, const StageLayout& stage, Numel owned) {
   for (const BufferLayout& buffer : stage.buffers) padded += buffer.numel;
   footprint.resident.push_back({"gradients", bytes_of(padded, size_of(job.precision.grads))});
   add_workspaces(job, footprint.resident);
-  footprint.activations = saved_activations(job, stage);
+  const StageActivations alive = stage_activations(job, stage);
+  footprint.activations = alive.saved;
   if (job.parallel.pipeline > 1) {
     const std::int64_t virtual_stages = job.parallel.virtual_pipeline;
     footprint.resident.push_back({"pipeline hidden states", pipeline_leftovers(job, virtual_stages)});
@@ -112,7 +114,7 @@ Footprint footprint_of(const Job& job, const StageLayout& stage, Numel owned) {
     const Bytes gone = pipeline_leftovers(job, virtual_stages - 1);
     footprint.activations = std::max(footprint.activations - gone, Bytes{0});
   }
-  footprint.logits = turn_temporaries(job, stage);
+  footprint.logits = alive.turn;
   footprint.step_temporaries = gradient_copies(job, owned);
   return footprint;
 }
