@@ -32,6 +32,7 @@ StageActivations stage_activations(const Job& job, const StageLayout& stage) {
     live += event.kind == AllocationEvent::Kind::allocate ? event.bytes : -1 * alive[event.tensor];
     peak = std::max(peak, live);
   }
+  result.shared_buffer = run.shared_buffer();
   result.turn = peak - result.saved;
   return result;
 }

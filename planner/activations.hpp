@@ -1,5 +1,5 @@
-// Activations of one pipeline rank: what its forward and backward hold at most, from the schedule and the layers' tapes.
-// Not here: parameters, gradients and workspaces (footprint.hpp).
+// Activations of one pipeline rank: what its forward and backward hold at most, from the schedule and the layers'
+// tapes. Not here: parameters, gradients and workspaces (footprint.hpp).
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@ struct StageActivations {
   Bytes saved{0};  // most that is alive when a forward has ended
   Bytes turn{0};   // what the highest moment of the step has on top: logits and loss, a layer's gradients, a recomputed
                    // block
+  Bytes shared_buffer{0};  // Megatron-LM's GlobalMemoryBuffer, which stays
 };
 
 /// By walking the allocations of one step (allocation_trace_stage.hpp) in the order of the pipeline schedule.

@@ -1,6 +1,6 @@
-// The output side of a stage: final norm, logits, cross entropy, prediction layers. Sources: Megatron-LM main d98e8a64dd,
-// core/tensor_parallel/cross_entropy.py (works in place on an fp32 copy of the logits and saves it as the softmax;
-// autograd casts its gradient back), core/fusions/fused_cross_entropy.py (makes that copy itself),
+// The output side of a stage: final norm, logits, cross entropy, prediction layers. Sources: Megatron-LM main
+// d98e8a64dd, core/tensor_parallel/cross_entropy.py (works in place on an fp32 copy of the logits and saves it as the
+// softmax; autograd casts its gradient back), core/fusions/fused_cross_entropy.py (makes that copy itself),
 // core/multi_token_prediction.py; Transformer Engine, cross_entropy.py (leaves the gradient in the logits).
 #include <utility>
 
@@ -31,9 +31,7 @@ TraceTensor StageTrace::cross_entropy() {
   return softmax;
 }
 
-bool StageTrace::copies_logits() const {
-  return job_.activations.cross_entropy != CrossEntropy::te && element() < 4;
-}
+bool StageTrace::copies_logits() const { return job_.activations.cross_entropy != CrossEntropy::te && element() < 4; }
 
 /// The gradient of the output layer's input; frees that input.
 TraceTensor StageTrace::logits_backward(TraceTensor softmax, TraceTensor input) {

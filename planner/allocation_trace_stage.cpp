@@ -7,13 +7,11 @@
 #include <utility>
 
 #include "planner/activations.hpp"
-#include "planner/reserved.hpp"
+#include "planner/workspaces.hpp"
 
 namespace ebb {
 
 namespace {
-
-constexpr Bytes kMatmulWorkspace = 32_MiB;
 
 /// What the host needs to enqueue the operations of eager forward, for each tensor that they allocate. Measured: two
 /// H200 hosts, torch 2.11, 24 layers of the measured job's shape written out in Python: 18 to 38 us a step, median 23
@@ -41,9 +39,8 @@ std::int64_t traced_micro_batches(const Job& job) {
 std::int64_t warm_up(const Job& job, std::int64_t rank, std::int64_t visits) {
   const std::int64_t stages = job.parallel.pipeline;
   const std::int64_t virtual_stages = job.parallel.virtual_pipeline;
-  const std::int64_t ahead = virtual_stages == 1
-                                 ? stages - rank - 1
-                                 : 2 * (stages - rank - 1) + (virtual_stages - 1) * micro_batch_group(job);
+  const std::int64_t ahead =
+      virtual_stages == 1 ? stages - rank - 1 : 2 * (stages - rank - 1) + (virtual_stages - 1) * micro_batch_group(job);
   return std::min(ahead, visits);
 }
 
@@ -89,13 +86,12 @@ StageTrace::StageTrace(TraceBuilder& trace, const Job& job, const StageLayout& l
 void StageTrace::begin_warm() {
   in_use_.fill(true);
   has_angles_ = true;
-  shared_bytes_ = kUnlimited;
+  is_warm_ = true;
 }
 
 void StageTrace::run() {
   const std::vector<std::size_t> visits = visits_of(job_, traced_micro_batches(job_));
-  const auto ahead =
-      static_cast<std::size_t>(warm_up(job_, pipeline_rank_, static_cast<std::int64_t>(visits.size())));
+  const auto ahead = static_cast<std::size_t>(warm_up(job_, pipeline_rank_, static_cast<std::int64_t>(visits.size())));
   for (std::size_t k = 0; k < ahead; ++k) forward(stages_[visits[k]]);
   for (std::size_t k = 0; k < visits.size(); ++k) {
     if (k + ahead < visits.size()) forward(stages_[visits[k + ahead]]);
@@ -120,25 +116,22 @@ void StageTrace::play(const std::vector<LayerTape::Op>& ops, std::vector<TraceTe
   }
 }
 
-/// Transformer Engine has a workspace of its own beside the matrix library's; grouped products have five, one a stream.
 void StageTrace::first_use(FirstUse what, Bytes bytes) {
   if (what == FirstUse::shared_buffer) return grow_shared_buffer(bytes);
   if (std::exchange(in_use_[static_cast<std::size_t>(what)], true)) return;
   trace_.term(MemoryTerm::workspaces);
-  int workspaces = 1;
-  if (what == FirstUse::grouped_matmul) workspaces = 5;
-  if (what == FirstUse::forward_matmul && job_.compute.attention != Attention::local) workspaces = 2;
-  for (int i = 0; i < workspaces; ++i) trace_.allocate(trace_.keep(), kMatmulWorkspace);
+  for (const Bytes workspace : workspaces_of(job_, what)) trace_.allocate(trace_.keep(), workspace);
 }
 
 /// Megatron-LM's GlobalMemoryBuffer: one tensor for all, replaced by a larger one where it does not suffice.
 void StageTrace::grow_shared_buffer(Bytes bytes) {
   if (bytes <= shared_bytes_) return;
+  shared_bytes_ = bytes;
+  if (is_warm_) return;
   trace_.term(MemoryTerm::workspaces);
   if (shared_buffer_.valid()) trace_.release_kept(shared_buffer_);
   shared_buffer_ = trace_.keep();
   trace_.allocate(shared_buffer_, bytes);
-  shared_bytes_ = bytes;
 }
 
 TraceTensor StageTrace::layer_forward(const LayerTape& tape, TraceTensor input, Layer& layer) {

@@ -26,6 +26,8 @@ class StageTrace {
   void run();
   /// Where each forward of a micro-batch through a virtual stage ended, in events of the trace's part.
   const std::vector<std::size_t>& forward_ends() const { return forward_ends_; }
+  /// Of Megatron-LM's one buffer for what is gathered or multiplied into: as much as this step needs.
+  Bytes shared_buffer() const { return shared_bytes_; }
 
  private:
   /// One layer in one micro-batch: tensors by slot of its tape.
@@ -93,7 +95,8 @@ class StageTrace {
   std::optional<LayerTape> moe_;
   std::vector<VirtualStage> stages_;
   std::array<bool, kFirstUses> in_use_{};
-  TraceTensor shared_buffer_;  // Megatron-LM's one buffer for what is gathered or multiplied into
+  bool is_warm_ = false;
+  TraceTensor shared_buffer_;
   Bytes shared_bytes_{0};
   bool has_angles_ = false;  // of rotary embedding
   std::vector<std::size_t> forward_ends_;

@@ -7,6 +7,7 @@
 
 #include "models/quantity_text.hpp"
 #include "planner/flags.hpp"
+#include "planner/parameters.hpp"
 
 namespace ebb {
 
@@ -137,7 +138,12 @@ void check_pipeline(const Job& job) {
   if (p.virtual_pipeline > 1 && p.pipeline == 1)
     reject(job, "parallel.virtual_pipeline", fmt::format("{} needs pipeline > 1", p.virtual_pipeline),
            "set pipeline to 2 or more, or virtual_pipeline to 1");
-  if (!p.pipeline_layout.empty()) return;  // its own counts are checked where it is read (model_chunks)
+  // The counts of a layout string and of uneven stages are checked where they are read (model_chunks).
+  if (!p.pipeline_layout.empty() || p.first_stage_layers || p.last_stage_layers || p.account_for_embedding ||
+      p.account_for_loss) {
+    for (std::int64_t rank = 0; rank < p.pipeline; ++rank) model_chunks(job, rank);
+    return;
+  }
   const std::int64_t stages = p.pipeline * p.virtual_pipeline;
   if (job.model.layers % stages == 0) return;
   const std::string what = fmt::format("{} layers do not divide over pipeline {} x virtual_pipeline {}",
@@ -208,7 +214,10 @@ void check_batch(const Job& job) {
            fmt::format("{} is not a multiple of micro x data-parallel size ({} x {})", b.global, b.micro, p.data()),
            fmt::format("use {}", nearest_multiples(one_each, b.global)));
   // Source: forward_backward_pipelining_with_interleaving, with groups of `pipeline` micro-batches.
-  if (p.virtual_pipeline > 1 && job.micro_batches() % p.pipeline != 0)
+  // A last group may be smaller than the others, but not than `pipeline`.
+  const std::int64_t group = std::max(p.micro_batch_group, p.pipeline);
+  const std::int64_t last_group = job.micro_batches() % group;
+  if (p.virtual_pipeline > 1 && (job.micro_batches() < group || (last_group > 0 && last_group < p.pipeline)))
     reject(job, "batch.global",
            fmt::format("{} micro-batches are not a multiple of pipeline {}, which virtual_pipeline needs",
                        job.micro_batches(), p.pipeline),
@@ -255,11 +264,8 @@ void check_precision(const Job& job) {
   if (p.params == Dtype::fp8)
     reject(job, "precision.params", "fp8 parameters come from fp8.param_gather",
            "set params: bf16 and fp8: {recipe: blockwise, param_gather: true}");
-  if (p.params == Dtype::fp32)
-    reject(job, "precision.params", "fp32 parameters have no master weights apart, which Ebb does not plan",
-           "use bf16 or fp16");
-  if (p.grads != Dtype::fp32 && p.grads != Dtype::bf16)
-    reject(job, "precision.grads", fmt::format("gradients cannot be {}", name_of(p.grads)), "use fp32 or bf16");
+  if (p.grads != Dtype::fp32 && p.grads != Dtype::bf16 && p.grads != Dtype::fp16)
+    reject(job, "precision.grads", fmt::format("gradients cannot be {}", name_of(p.grads)), "use fp32, bf16 or fp16");
   if (p.master == Dtype::fp8) reject(job, "precision.master", "master weights cannot be fp8", "use fp32");
   if (p.fp8_param_gather && p.fp8 == Fp8Recipe::none)
     reject(job, "precision.fp8.param_gather", "needs an fp8 recipe",

@@ -11,13 +11,14 @@ namespace {
 
 FeedForwardTape::Shape expert_shape(const LayerTapeWriter& tape, std::int64_t rows, std::int64_t width) {
   const Job& job = tape.job;
+  const bool grouped = job.experts.grouped_matmul && !tape.is_local();
   const std::int64_t local = std::max<std::int64_t>(job.model.moe->experts / job.parallel.expert, 1);
   return {.rows = rows,
           .columns = job.model.moe->ffn / job.parallel.expert_tensor,
           .width = width,
           .experts = true,
-          .grouped = job.experts.grouped_matmul,
-          .weights = job.experts.grouped_matmul ? local : 1,
+          .grouped = grouped,
+          .weights = grouped ? local : 1,
           // The fused kernel of a gated activation multiplies by the router's weight as well.
           .weighs = !job.model.gated || !job.activations.bias_fusion,
           .drops_all = tape.drops("moe"),
@@ -40,9 +41,9 @@ RoutedRows::RoutedRows(const Job& job, std::int64_t tokens) {
   sent = tokens * spec.top_k;
   double part = routing.imbalance;
   if (routing.capacity_factor) {
-    const double most = std::ceil(static_cast<double>(sent) / static_cast<double>(spec.experts) *
-                                  *routing.capacity_factor) *
-                        static_cast<double>(spec.experts);
+    const double most =
+        std::ceil(static_cast<double>(sent) / static_cast<double>(spec.experts) * *routing.capacity_factor) *
+        static_cast<double>(spec.experts);
     const double of_sent = most / static_cast<double>(sent);
     part = routing.pad_to_capacity ? of_sent : std::min(part, of_sent);
     if (routing.pad_to_capacity) sent = static_cast<std::int64_t>(most);

@@ -187,12 +187,12 @@ class FeedForwardTape {
   using Slot = LayerTapeWriter::Slot;
   struct Shape {
     std::int64_t rows = 0;
-    std::int64_t columns = 0;  // of the rank, without the gate
-    std::int64_t width = 0;    // of input and output
-    bool experts = false;      // routed: their rows are not split
-    bool grouped = false;      // ... and are in one product
-    std::int64_t weights = 1;  // whose gradients come at once
-    bool weighs = false;       // multiplies the activation by the router's weight in a step of its own
+    std::int64_t columns = 0;    // of the rank, without the gate
+    std::int64_t width = 0;      // of input and output
+    bool experts = false;        // routed: their rows are not split
+    bool grouped = false;        // ... and are in one product
+    std::int64_t weights = 1;    // whose gradients come at once
+    bool weighs = false;         // multiplies the activation by the router's weight in a step of its own
     bool drops_all = false;      // recomputed as a whole
     bool drops_product = false;  // only the activation's output is
   };
@@ -250,7 +250,7 @@ class ExpertsTape {
   LayerTapeWriter& tape_;
   const LayerSizes& sizes_;
   const MoeSpec& spec_;
-  std::int64_t width_;   // what routed experts work on: hidden or latent
+  std::int64_t width_;  // what routed experts work on: hidden or latent
   RoutedRows routed_;
   FeedForwardTape experts_, shared_;
   Slot logits_ = kNoSlot, probabilities_ = kNoSlot, map_ = kNoSlot, order_ = kNoSlot, weights_ = kNoSlot;

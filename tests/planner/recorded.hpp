@@ -18,8 +18,8 @@ struct RecordedCase {
   std::string id;
   Job job;
   bool distributed_optimizer = true;
-  Bytes allocated{0};       // between steps
-  Bytes max_allocated{0};   // highest in a later step
+  Bytes allocated{0};      // between steps
+  Bytes max_allocated{0};  // highest in a later step
   double iteration_s = 0;
 };
 

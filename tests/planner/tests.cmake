@@ -12,6 +12,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/hosts_test.cpp
   planner/layout_test.cpp
   planner/lower_test.cpp
+  planner/megatron_job_test.cpp
   planner/parameters_test.cpp
   planner/recommend_test.cpp
   planner/reserved_test.cpp
