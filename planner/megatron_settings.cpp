@@ -125,6 +125,7 @@ void import_runtime(const MegatronImport& in, RuntimeSettings& settings) {
       std::find(scopes.begin(), scopes.end(), "full_iteration") != scopes.end())
     settings.cuda_graphs = CudaGraphs::full_iteration;
   settings.optimizer_cuda_graph = values.flag("optimizer-cuda-graph");
+  settings.tensor_overlap = in.job().parallel.tensor > 1 && values.flag("tp-comm-overlap");
   settings.fsdp = values.flag("use-megatron-fsdp") || values.flag("use-custom-fsdp");
   settings.rl_offload_optimizer = values.flag("rl-offload-optimizer-during-inference");
   settings.empty_cache_level = values.count("empty-unused-memory-level", 0, 0);

@@ -7,6 +7,7 @@ namespace ebb {
 namespace {
 
 constexpr std::int64_t kStreamsOfGroupedProducts = 4;  // Transformer Engine: get_num_cublas_streams
+constexpr std::int64_t kStreamsOfUserBuffers = 3;      // Transformer Engine: _NUM_MAX_UB_STREAMS
 
 /// GPUs of compute capability 8.x, by the names that profiles use.
 bool is_before_hopper(const Job& job) {
@@ -38,8 +39,9 @@ Bytes sum_of(const std::vector<Bytes>& sizes) {
 std::vector<Bytes> workspaces_of(const Job& job, FirstUse what) {
   switch (what) {
     case FirstUse::forward_matmul:
-      if (uses_transformer_engine(job)) return {torch_workspace(job), engine_workspace(job)};
-      return {torch_workspace(job)};
+      if (!uses_transformer_engine(job)) return {torch_workspace(job)};
+      if (!job.megatron.tensor_overlap) return {torch_workspace(job), engine_workspace(job)};
+      return {torch_workspace(job), engine_workspace(job), kStreamsOfUserBuffers * engine_workspace(job)};
     case FirstUse::backward_matmul:
       return {torch_workspace(job)};
     case FirstUse::grouped_matmul:
