@@ -239,7 +239,7 @@ void add_rank(const RankModel& rank, const Plan& plan, const StepSummary& summar
     answer.device_peak = summary.peak_allocated;
     answer.device_terms = terms_between_steps(plan);
   }
-  answer.device_between_steps = std::max(answer.device_between_steps, use.always + use.leaving);
+  answer.device_between_steps = std::max(answer.device_between_steps, use.always + use.leaving + use.released);
   answer.device_reserved = std::max(answer.device_reserved, reserved_bound(policy, use));
 }
 

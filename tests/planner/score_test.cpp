@@ -92,19 +92,26 @@ TEST_CASE("recorded cases: allocated within 1 % or 8 MiB at the median, 3 % or 4
 }
 
 // These rest on no constant that was taken from them: 18 or 6 + 12 / d bytes a parameter, workspaces by source, and two
-// hidden states for each virtual stage.
-TEST_CASE("recorded cases: dense stages to 6 KiB, or to the megabyte that a reloaded checkpoint leaves apart") {
+// hidden states for each virtual stage. What is left of the first is the trainer's single numbers; of the others, how
+// the allocator cuts its segments, up to a megabyte each.
+TEST_CASE("recorded cases: dense stages to 6 KiB, or to three megabytes of cut segments") {
+  constexpr std::int64_t kNumbers = 6 << 10;
+  constexpr std::int64_t kSegments = 3 << 20;
   const std::map<std::string, std::int64_t> limits = {
-      {"gpt/gpt3_mcore_te_tp1_pp1_dist_optimizer_fim_dataset", 6 << 10},
-      {"gpt/gpt3_mcore_te_tp1_pp1_frozen_resume_torch_dist_dist_optimizer", 6 << 10},
-      {"gpt/gpt3_mcore_te_tp1_pp4_vp1_tunable_overlap", 6 << 10},
-      {"gpt/gpt3_mcore_te_tp1_pp4_vp1_uneven_pipeline", 6 << 10},
-      {"gpt/gpt3_mcore_te_tp1_pp4_vp1_resume_torch_decoupled_lr", 6 << 10},
-      {"gpt/gpt3_mcore_tp1_pp1_resume_torch_dist_dist_optimizer_overlap_grad_reduce_param_gather", 48 << 10},
-      {"gpt/gpt3_mcore_te_tp1_pp4_vp2_account_for_embedding_loss_in_pipeline_split", 1 << 20},
-      {"gpt/gpt3_mcore_te_tp1_pp4_resume_torch_dist_disable_bias_linear", 2 << 20},
-      {"gpt/gpt3_mcore_tp1_pp2", 2 << 20},
-      {"gpt/gpt3_mcore_tp4_pp1_resume_torch", 1 << 20}};
+      {"gpt/gpt3_mcore_te_tp1_pp1_dist_optimizer_fim_dataset", kNumbers},
+      {"gpt/gpt3_mcore_te_tp1_pp1_frozen_resume_torch_dist_dist_optimizer", kNumbers},
+      {"gpt/gpt3_mcore_te_tp1_pp4_vp1_tunable_overlap", kNumbers},
+      {"gpt/gpt3_mcore_te_tp1_pp4_vp1_resume_torch_decoupled_lr", kNumbers},
+      {"gpt/gpt3_mcore_te_tp2_pp2_cp2", kNumbers},
+      {"gpt/gpt3_mcore_te_tp1_pp4_vp1_uneven_pipeline", kSegments},
+      {"gpt/gpt3_mcore_te_tp1_pp4_vp2_account_for_embedding_loss_in_pipeline_split", kSegments},
+      {"gpt/gpt3_mcore_te_tp1_pp4_resume_torch_dist_disable_bias_linear", kSegments},
+      {"gpt/gpt3_mcore_tp1_pp1_resume_torch_dist_dist_optimizer_overlap_grad_reduce_param_gather", kSegments},
+      {"gpt/gpt3_weekly_mcore_tp2_pp2_current_scaling_native_fp8_tp_pp_sp_tp_overlap", kSegments},
+      {"gpt/gpt3_mcore_tp1_pp2", kSegments},
+      {"gpt/gpt3_mcore_tp4_pp1_resume_torch", kSegments},
+      {"moe/gpt3_moe_mcore_te_ep8_resume_torch_dist_muon", kSegments},
+      {"moe/gpt3_moe_mcore_te_ep8_resume_torch_dist_dist_muon", kSegments}};
   std::size_t found = 0;
   for (const ScoredRun& run : scored()) {
     const auto limit = limits.find(run.run->id);
@@ -114,6 +121,14 @@ TEST_CASE("recorded cases: dense stages to 6 KiB, or to the megabyte that a relo
     CHECK(off(run.allocated, run.run->allocated) <= static_cast<double>(limit->second));
   }
   CHECK(found == limits.size());
+}
+
+TEST_CASE("recorded cases: peak within 5 % at the median, 12 % at nine of ten") {
+  std::vector<double> errors;
+  for (const ScoredRun& run : scored())
+    if (run.modelled()) errors.push_back(off(run.peak, run.run->peak) / static_cast<double>(run.run->peak.value));
+  CHECK(quantile(errors, 0.5) <= 0.05);
+  CHECK(quantile(errors, 0.9) <= 0.12);
 }
 
 TEST_CASE("the terms of a prediction add up to it, but for what the allocator rounds up") {
