@@ -73,6 +73,7 @@ RuntimeSettings read_megatron(const YamlFields& fields) {
   fields.boolean("rl_offload_optimizer", settings.rl_offload_optimizer);
   fields.boolean("expandable_segments", settings.expandable_segments);
   fields.count("empty_cache_level", settings.empty_cache_level, 0, 2);
+  fields.boolean("tensor_overlap", settings.tensor_overlap);
   return settings;
 }
 
@@ -93,7 +94,7 @@ void read_run_settings(const YamlFields& job_fields, Job& job) {
     job.checkpoint = read_checkpoint(*block);
   if (const auto block =
           job_fields.nested("megatron", {"cuda_graphs", "optimizer_cuda_graph", "fsdp", "rl_offload_optimizer",
-                                         "expandable_segments", "empty_cache_level"}))
+                                         "expandable_segments", "empty_cache_level", "tensor_overlap"}))
     job.megatron = read_megatron(*block);
 }
 
@@ -150,6 +151,7 @@ void write(const RuntimeSettings& settings, YamlWriter& writer) {
   writer.field("rl_offload_optimizer", settings.rl_offload_optimizer);
   writer.field("expandable_segments", settings.expandable_segments);
   writer.field("empty_cache_level", settings.empty_cache_level);
+  writer.field("tensor_overlap", settings.tensor_overlap);
   writer.close();
 }
 

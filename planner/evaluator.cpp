@@ -17,7 +17,8 @@ Bound max_of(const Bound& a, const Bound& b) { return {std::max(a.step, b.step),
 Seconds backward_compute_end(const Plan& plan, const Timeline& timeline) {
   Ticks last{0};
   for (std::size_t i = 0; i < plan.ops.size(); ++i)
-    if (plan.ops[i].kind == OpKind::compute) last = std::max(last, timeline.end[i]);
+    if (plan.ops[i].kind == OpKind::compute && plan.ops[i].phase == Phase::backward)
+      last = std::max(last, timeline.end[i]);
   return to_seconds(last);
 }
 

@@ -69,8 +69,8 @@ void add_parameters(const Job& job, const StageLayout& stage, std::vector<Term>&
 
 void add_workspaces(const Job& job, std::vector<Term>& terms) {
   terms.push_back({"workspaces", matrix_workspaces(job)});
-  if (job.model.moe && job.experts.grouped_matmul && job.compute.attention != Attention::local)
-    terms.push_back({"grouped matrix workspaces", grouped_matrix_workspaces(job)});
+  if (const Bytes grouped = grouped_matrix_workspaces(job); grouped.value > 0)
+    terms.push_back({"grouped matrix workspaces", grouped});
   if (job.model.positions == Positions::rope)
     terms.push_back({"rotary table", Bytes{4 * job.batch.sequence * job.model.head_dim}});
 }

@@ -63,6 +63,7 @@ class StepFrame {
   std::vector<OverlapPiece> pieces_;
   std::array<Group, 2> groups_;
   bool gathers_ahead_ = false;  // overlap_param_gather, and there is something to gather
+  Work reduction_ = Work::reduce_scatter;
   bool reduces_ahead_ = false;
   BufferId activations_;
   BufferId logits_;

@@ -7,6 +7,7 @@ namespace ebb {
 namespace {
 
 constexpr std::int64_t kStreamsOfGroupedProducts = 4;  // Transformer Engine: get_num_cublas_streams
+constexpr std::int64_t kStreamsOfUserBuffers = 3;      // Transformer Engine: _NUM_MAX_UB_STREAMS
 
 /// GPUs of compute capability 8.x, by the names that profiles use.
 bool is_before_hopper(const Job& job) {
@@ -15,7 +16,12 @@ bool is_before_hopper(const Job& job) {
 }
 
 Bytes torch_workspace(const Job& job) { return is_before_hopper(job) ? 8_MiB + 128_KiB : 32_MiB; }
-Bytes engine_workspace(const Job& job) { return is_before_hopper(job) ? 4_MiB : 32_MiB; }
+Bytes engine_workspace(const Job& job) { return is_before_hopper(job) ? 4_MiB : 32_MiB + 1_KiB; }
+
+/// Experts one after another use the workspace of single products.
+bool has_grouped_products(const Job& job) {
+  return job.model.moe && job.experts.grouped_matmul && job.compute.attention != Attention::local;
+}
 
 /// Its layers use it, and so does Megatron-LM's router, whatever the layers are (moe_utils.py: te_general_gemm).
 bool uses_transformer_engine(const Job& job) {
@@ -33,11 +39,13 @@ Bytes sum_of(const std::vector<Bytes>& sizes) {
 std::vector<Bytes> workspaces_of(const Job& job, FirstUse what) {
   switch (what) {
     case FirstUse::forward_matmul:
-      if (uses_transformer_engine(job)) return {torch_workspace(job), engine_workspace(job)};
-      return {torch_workspace(job)};
+      if (!uses_transformer_engine(job)) return {torch_workspace(job)};
+      if (!job.megatron.tensor_overlap) return {torch_workspace(job), engine_workspace(job)};
+      return {torch_workspace(job), engine_workspace(job), kStreamsOfUserBuffers * engine_workspace(job)};
     case FirstUse::backward_matmul:
       return {torch_workspace(job)};
     case FirstUse::grouped_matmul:
+      if (!has_grouped_products(job)) return {};
       return std::vector<Bytes>(kStreamsOfGroupedProducts, engine_workspace(job));
     default:
       return {};

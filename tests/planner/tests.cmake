@@ -19,7 +19,10 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/verify_memory_test.cpp
   planner/verify_test.cpp
   planner/verify_together_test.cpp
+  planner/whole_state_test.cpp
   planner/windowed_loop_test.cpp
+  planner/score_test.cpp
   planner/search_test.cpp
+  planner/uneven_pipeline_test.cpp
 )
 target_link_libraries(planner_tests PRIVATE nlohmann_json::nlohmann_json)
