@@ -98,6 +98,9 @@ Footprint footprint_of(const Job& job, const StageLayout& stage, Numel owned) {
   for (const BufferLayout& buffer : stage.buffers) padded += buffer.numel;
   footprint.resident.push_back({"gradients", bytes_of(padded, size_of(job.precision.grads))});
   add_workspaces(job, footprint.resident);
+  Bytes placeholders{0};
+  for (const Bytes size : gradient_placeholders(job, stage)) placeholders += size;
+  if (placeholders.value > 0) footprint.resident.push_back({"weight gradient placeholders", placeholders});
   const StageActivations alive = stage_activations(job, stage);
   if (alive.shared_buffer.value > 0) footprint.resident.push_back({"gather and score buffer", alive.shared_buffer});
   footprint.activations = alive.saved;
