@@ -187,7 +187,7 @@ Bound RankBounds::bound(const Candidate& candidate, bool whole_family) const {
       use.always += state;
       break;
     case Policy::full_reload:
-      use.released = state;
+      use.leaving = state;
       use.step = use.always + state;
       break;
     case Policy::chunked: {

@@ -38,7 +38,7 @@ StepFrame::StepFrame(PlanBuilder& plan, const RankModel& rank, const FrameOption
   for (const Term& term : rank.footprint.resident) plan_.buffer(term.name, Memory::device, term.bytes, true);
   // The copies of the step before, until gradients are zeroed.
   if (options_.grad_copies.value > 0)
-    grad_copies_ = plan_.buffer("fp32 gradients", Memory::device, options_.grad_copies, true);
+    grad_copies_ = plan_.buffer("fp32 gradients", Memory::device, options_.grad_copies, true, Phase::forward);
   activations_ = plan_.buffer("activations", Memory::device, rank.footprint.activations, false, Phase::backward);
   logits_ = plan_.buffer("logits", Memory::device, rank.footprint.logits, false, Phase::backward);
   if (gathers_ahead_) gather(Phase::gather, pieces_.back(), {});

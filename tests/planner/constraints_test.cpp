@@ -89,10 +89,6 @@ TEST_CASE("budgets beyond the hardware are rejected") {
                 "budget.host"));
 }
 
-TEST_CASE("fp32 parameters are rejected: their state has no master weights apart") {
-  REQUIRE(holds(rejection_after([](Job& j) { j.precision.params = Dtype::fp32; }), "precision.params"));
-}
-
 TEST_CASE("query groups are split or shared by whole ranks") {
   REQUIRE(rejection_after([](Job& j) { j.model.kv_heads = 2, j.parallel.tensor = 8; }) == "");
   REQUIRE(holds(rejection_after([](Job& j) { j.model.kv_heads = 6, j.parallel.tensor = 4; }), "kv_heads"));
@@ -146,7 +142,7 @@ TEST_CASE("experts divide over their ranks and need sequence parallelism beside 
 
 TEST_CASE("precision that Megatron does not have is rejected") {
   CHECK(holds(rejection_after([](Job& j) { j.precision.params = Dtype::fp8; }), "fp8.param_gather"));
-  CHECK(holds(rejection_after([](Job& j) { j.precision.grads = Dtype::fp16; }), "use fp32 or bf16"));
+  CHECK(holds(rejection_after([](Job& j) { j.precision.grads = Dtype::fp8; }), "use fp32, bf16 or fp16"));
   CHECK(holds(rejection_after([](Job& j) { j.precision.fp8_param_gather = true; }), "needs an fp8 recipe"));
 }
 

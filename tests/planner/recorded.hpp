@@ -72,7 +72,7 @@ inline Job gpt_7b(std::int64_t tensor, std::int64_t pipeline, std::int64_t virtu
   return job;
 }
 
-/// 15B with squared ReLU and rope. The number of GPUs is not published: 16 data-parallel ranks fit the recorded bytes.
+/// 15B with squared ReLU and rope. The number of GPUs is not published: 32 data-parallel ranks fit the recorded bytes.
 inline Job gpt_15b() {
   Job job = gpt_7b(8, 1, 1, 4);
   job.model.hidden = 6144;
@@ -81,7 +81,7 @@ inline Job gpt_15b() {
   job.model.vocab = 256000;
   job.model.bias = false;
   job.model.positions = Positions::rope;
-  job.parallel.gpus = 128;
+  job.parallel.gpus = 256;
   job.parallel.sequence = true;
   job.activations = {.loader_mask = true};
   job.batch = {.micro = 4, .global = 1152, .sequence = 4096};
@@ -204,6 +204,7 @@ inline Job mixtral(std::int64_t layers, std::int64_t hidden, std::int64_t ffn, s
   job.model.gated = true;
   job.model.norm = Norm::rmsnorm;
   job.model.moe = MoeSpec{.experts = 8, .top_k = 2, .ffn = ffn};
+  job.parallel.gpus = 128;
   job.parallel.tensor = job.parallel.expert_tensor = 2;
   job.batch.micro = 1;
   return job;

@@ -18,7 +18,7 @@ ScoreCase case_of(const std::string& id, std::int64_t predicted, std::int64_t re
   c.predicted_iteration = Seconds{1};
   c.recorded_iteration = Seconds{2};
   c.terms = {{"parameters", Bytes{predicted - 24}}, {"allocator rounding", Bytes{24}}};
-  c.traits = {id == "a" ? "pipeline" : "experts"};
+  c.traits.emplace_back(id == "a" ? "pipeline" : "experts");
   return c;
 }
 
@@ -26,8 +26,7 @@ ScoreReport report() {
   ScoreReport report;
   report.file = "file.json";
   report.cases = {case_of("a", 1010, 1000), case_of("b", 900, 1000), case_of("c", 1000, 1000)};
-  report.cases.emplace_back();
-  report.cases.back().id = "d";
+  report.cases.push_back(case_of("d", 1, 1));
   report.cases.back().reason = "not this one";
   return report;
 }
@@ -90,7 +89,9 @@ TEST_CASE("the text says every case once, and its reason") {
   CHECK(text.rfind("file.json: 3 of 4 cases modelled", 0) == 0);
   CHECK(text.find("d: not this one") != std::string::npos);
   CHECK(text.find("allocated within 1 % or 8 MiB: 3 of 3") != std::string::npos);
-  CHECK(to_text(ScoreReport{.file = "none.json"}, Style{}).rfind("none.json: 0 of 0 cases modelled", 0) == 0);
+  ScoreReport none;
+  none.file = "none.json";
+  CHECK(to_text(none, Style{}).rfind("none.json: 0 of 0 cases modelled", 0) == 0);
 }
 
 }  // namespace ebb::reports
