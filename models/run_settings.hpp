@@ -12,8 +12,9 @@ enum class OptimizerKind : std::uint8_t { adam, muon, lion, sgd };
 
 struct OptimizerSettings {
   OptimizerKind kind = OptimizerKind::adam;
-  bool distributed = true;    // --use-distributed-optimizer; false: every rank holds all state (18 B a parameter)
-  bool layer_wise = false;    // Muon's layer-wise distribution (--optimizer dist_muon): whole parameters on ranks
+  bool distributed = true;  // --use-distributed-optimizer; false: every rank holds all state (18 B a parameter)
+  bool layer_wise = false;  // Muon's layer-wise distribution: whole parameters on ranks; with `distributed` in buffers
+                            // laid out for that (--use-layer-wise-param-layout)
   bool decoupled_lr = false;  // --decoupled-lr: embedding and output are a parameter group of their own
 
   bool operator==(const OptimizerSettings&) const = default;
@@ -81,6 +82,7 @@ struct RuntimeSettings {
   bool optimizer_cpu_offload = false;  // --optimizer-cpu-offload stands beside the flags of the policy
   bool expandable_segments = false;    // PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
   std::int64_t empty_cache_level = 0;  // --empty-unused-memory-level
+  bool tensor_overlap = false;         // --tp-comm-overlap: Transformer Engine's user buffers
 
   bool operator==(const RuntimeSettings&) const = default;
 };

@@ -74,6 +74,7 @@ RuntimeSettings read_megatron(const YamlFields& fields) {
   fields.boolean("optimizer_cpu_offload", settings.optimizer_cpu_offload);
   fields.boolean("expandable_segments", settings.expandable_segments);
   fields.count("empty_cache_level", settings.empty_cache_level, 0, 2);
+  fields.boolean("tensor_overlap", settings.tensor_overlap);
   return settings;
 }
 
@@ -92,9 +93,9 @@ void read_run_settings(const YamlFields& job_fields, Job& job) {
   if (const auto block =
           job_fields.nested("checkpoint", {"format", "sharding", "async_save", "save_optimizer", "start"}))
     job.checkpoint = read_checkpoint(*block);
-  if (const auto block =
-          job_fields.nested("megatron", {"cuda_graphs", "optimizer_cuda_graph", "fsdp", "rl_offload_optimizer",
-                                         "optimizer_cpu_offload", "expandable_segments", "empty_cache_level"}))
+  if (const auto block = job_fields.nested(
+          "megatron", {"cuda_graphs", "optimizer_cuda_graph", "fsdp", "rl_offload_optimizer", "optimizer_cpu_offload",
+                       "expandable_segments", "empty_cache_level", "tensor_overlap"}))
     job.megatron = read_megatron(*block);
 }
 
@@ -152,6 +153,7 @@ void write(const RuntimeSettings& settings, YamlWriter& writer) {
   writer.field("optimizer_cpu_offload", settings.optimizer_cpu_offload);
   writer.field("expandable_segments", settings.expandable_segments);
   writer.field("empty_cache_level", settings.empty_cache_level);
+  writer.field("tensor_overlap", settings.tensor_overlap);
   writer.close();
 }
 

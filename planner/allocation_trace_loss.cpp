@@ -1,6 +1,7 @@
-// The output side of a stage: final norm, logits, cross entropy, prediction layers. Source: Megatron-LM main
+// The output side of a stage: final norm, logits, cross entropy, prediction layers. Sources: Megatron-LM main
 // d98e8a64dd, core/tensor_parallel/cross_entropy.py (works in place on an fp32 copy of the logits and saves it as the
-// softmax; autograd casts its gradient back to bf16), core/transformer/multi_token_prediction.py.
+// softmax; autograd casts its gradient back), core/fusions/fused_cross_entropy.py (makes that copy itself),
+// core/multi_token_prediction.py; Transformer Engine, cross_entropy.py (leaves the gradient in the logits).
 #include <utility>
 
 #include "planner/activations.hpp"
@@ -9,47 +10,64 @@
 namespace ebb {
 
 Bytes StageTrace::weight_bytes() const {
-  return {2 * (padded_vocabulary(job_) / job_.parallel.tensor) * job_.model.hidden};
+  return {element() * (padded_vocabulary(job_) / job_.parallel.tensor) * job_.model.hidden};
 }
 
-/// The softmax it leaves.
+/// The output layer is Megatron-LM's own: rows that sequence parallelism split are gathered into the shared buffer.
+void StageTrace::gather_rows() {
+  if (job_.parallel.sequence) first_use(FirstUse::shared_buffer, whole_);
+}
+
+/// The softmax it leaves, or the logits where they become the gradient.
 TraceTensor StageTrace::cross_entropy() {
-  const TraceTensor rows = job_.parallel.sequence ? trace_.allocate(whole_) : TraceTensor{};
+  gather_rows();
+  trace_.term(MemoryTerm::loss);
   const TraceTensor logits = trace_.allocate(logits_);
   first_use(FirstUse::forward_matmul, {});
-  trace_.release(rows);
-  const TraceTensor softmax = trace_.allocate(2 * logits_);
+  trace_.term(MemoryTerm::loss);
+  if (!copies_logits()) return logits;
+  const TraceTensor softmax = trace_.allocate(Bytes{4 * logits_.value / element()});
   trace_.release(logits);
   return softmax;
 }
 
+bool StageTrace::copies_logits() const { return job_.activations.cross_entropy != CrossEntropy::te && element() < 4; }
+
 /// The gradient of the output layer's input; frees that input.
 TraceTensor StageTrace::logits_backward(TraceTensor softmax, TraceTensor input) {
-  const TraceTensor logits = trace_.allocate(logits_);
-  trace_.release(softmax);
-  const TraceTensor rows = job_.parallel.sequence ? trace_.allocate(whole_) : TraceTensor{};
+  trace_.term(MemoryTerm::loss);
+  TraceTensor logits = softmax;
+  if (copies_logits()) {
+    logits = trace_.allocate(logits_);
+    trace_.release(softmax);
+  }
+  gather_rows();
+  trace_.term(MemoryTerm::backward);
   TraceTensor gradient = trace_.allocate(whole_);
   first_use(FirstUse::backward_matmul, {});
+  trace_.term(MemoryTerm::backward);
   if (job_.parallel.sequence) {
     const TraceTensor split = trace_.allocate(hidden());
     trace_.release(std::exchange(gradient, split));
   }
-  const bool local = job_.compute.attention == Attention::local;
-  const TraceTensor weight = local ? trace_.allocate(weight_bytes()) : TraceTensor{};
-  for (const TraceTensor tensor : {input, logits, weight, rows}) trace_.release(tensor);
+  // Fused or not: where it is added in the product, autograd still gets a tensor of its shape.
+  const TraceTensor weight = trace_.allocate(weight_bytes());
+  for (const TraceTensor tensor : {input, logits, weight}) trace_.release(tensor);
   return gradient;
 }
 
 void StageTrace::loss_forward(MicroBatch& batch) {
+  trace_.term(MemoryTerm::hidden_states);
   batch.normed = trace_.allocate(hidden());
-  batch.statistics = trace_.allocate(Bytes{hidden().value / job_.model.hidden * 2});
+  const std::int64_t statistics = job_.model.norm == Norm::layernorm ? 8 : 4;
+  batch.statistics = trace_.allocate(Bytes{hidden().value / element() / job_.model.hidden * statistics});
   batch.softmax = cross_entropy();
 }
 
 TraceTensor StageTrace::loss_backward(MicroBatch& batch) {
   const TraceTensor normed = logits_backward(batch.softmax, batch.normed);
   const TraceTensor gradient = trace_.allocate(hidden());
-  const TraceTensor weight = trace_.allocate(Bytes{2 * job_.model.hidden});
+  const TraceTensor weight = trace_.allocate(Bytes{element() * job_.model.hidden});
   for (const TraceTensor tensor : {normed, weight, batch.last, batch.statistics}) trace_.release(tensor);
   return gradient;
 }
@@ -59,6 +77,7 @@ void StageTrace::predict(const VirtualStage& stage, MicroBatch& batch) {
   const bool recomputed = job_.recompute.granularity == RecomputeGranularity::full;
   for (std::int64_t i = 0; i < stage.chunk->mtp_layers; ++i) {
     Prediction& prediction = batch.predictions.emplace_back();
+    trace_.term(MemoryTerm::prediction);
     for (TraceTensor& input : prediction.inputs) input = trace_.allocate(hidden());
     prediction.output = layer_forward(tape, trace_.allocate(hidden()), prediction.layer);
     if (recomputed) forget(prediction.layer, false);
@@ -69,6 +88,7 @@ void StageTrace::predict(const VirtualStage& stage, MicroBatch& batch) {
 void StageTrace::predict_backward(Prediction& prediction) {
   // A stage without the output layer sends its prediction on.
   const bool has_loss = prediction.softmax.valid();
+  trace_.term(MemoryTerm::backward);
   const TraceTensor gradient =
       has_loss ? logits_backward(prediction.softmax, prediction.output) : trace_.allocate(hidden());
   if (!has_loss) trace_.release(prediction.output);

@@ -23,41 +23,47 @@ std::int64_t allocations_of(const std::vector<LayerTape::Op>& ops) {
                        [](const LayerTape::Op& op) { return op.kind == LayerTape::Kind::allocate; });
 }
 
-/// Micro-batches that a step of the trace has: enough to fill the pipeline, and two more. Those in between repeat.
+/// Micro-batches that are in one virtual stage after another before the next stage's turn.
+std::int64_t micro_batch_group(const Job& job) {
+  return job.parallel.micro_batch_group > 0 ? job.parallel.micro_batch_group : job.parallel.pipeline;
+}
+
+/// Micro-batches that a step of the trace has: enough to fill the pipeline, and some more. Those in between repeat.
 std::int64_t traced_micro_batches(const Job& job) {
   const std::int64_t stages = job.parallel.pipeline;
-  const std::int64_t enough = job.parallel.virtual_pipeline > 1 ? 2 * stages : stages + 2;
+  const std::int64_t enough = job.parallel.virtual_pipeline > 1 ? 2 * micro_batch_group(job) + stages : stages + 2;
   return std::clamp<std::int64_t>(job.micro_batches(), 1, enough);
 }
 
+/// Forwards before the first backward. Source: schedules.py, get_pp_rank_microbatches.
 std::int64_t warm_up(const Job& job, std::int64_t rank, std::int64_t visits) {
   const std::int64_t stages = job.parallel.pipeline;
   const std::int64_t virtual_stages = job.parallel.virtual_pipeline;
   const std::int64_t ahead =
-      virtual_stages == 1 ? stages - rank - 1 : 2 * (stages - rank - 1) + (virtual_stages - 1) * stages;
+      virtual_stages == 1 ? stages - rank - 1 : 2 * (stages - rank - 1) + (virtual_stages - 1) * micro_batch_group(job);
   return std::min(ahead, visits);
 }
 
-/// Virtual stages in the order in which forward visits them.
+/// Virtual stages in the order in which forward visits them. Source: schedules.py, get_schedule_table.
 std::vector<std::size_t> visits_of(const Job& job, std::int64_t micro_batches) {
+  const std::int64_t group = job.parallel.virtual_pipeline > 1 ? micro_batch_group(job) : 1;
   std::vector<std::size_t> visits;
-  for (std::int64_t done = 0; done < micro_batches; done += job.parallel.pipeline)
+  for (std::int64_t done = 0; done < micro_batches; done += group)
     for (std::int64_t stage = 0; stage < job.parallel.virtual_pipeline; ++stage)
-      visits.insert(visits.end(), std::min(job.parallel.pipeline, micro_batches - done),
-                    static_cast<std::size_t>(stage));
+      visits.insert(visits.end(), std::min(group, micro_batches - done), static_cast<std::size_t>(stage));
   return visits;
 }
 
 }  // namespace
 
-StageTrace::StageTrace(TraceBuilder& trace, const RankModel& rank)
-    : trace_(trace), rank_(rank), job_(*rank.job), dense_(layer_tape(job_, false)) {
+StageTrace::StageTrace(TraceBuilder& trace, const Job& job, const StageLayout& layout, const ComputeTime& compute)
+    : trace_(trace), job_(job), pipeline_rank_(layout.pipeline_rank), dense_(layer_tape(job_, false)) {
   if (job_.model.moe) moe_ = layer_tape(job_, true);
-  whole_ = Bytes{2 * rank_tokens(job_) * job_.model.hidden};
-  logits_ = Bytes{2 * rank_tokens(job_) * (padded_vocabulary(job_) / job_.parallel.tensor)};
+  whole_ = Bytes{element() * rank_tokens(job_) * job_.model.hidden};
+  logits_ = Bytes{element() * rank_tokens(job_) * (padded_vocabulary(job_) / job_.parallel.tensor)};
   const Recompute& recompute = job_.recompute;
   std::size_t layers = 0;
-  for (const ModelChunk& chunk : rank.stage->chunks) {
+  for (const ModelChunk& chunk : layout.chunks) {
     VirtualStage stage;
     stage.chunk = &chunk;
     for (const std::int64_t layer : chunk.decoder_layers)
@@ -73,14 +79,19 @@ StageTrace::StageTrace(TraceBuilder& trace, const RankModel& rank)
   }
   const double visits = static_cast<double>(std::max<std::size_t>(layers, 1)) *
                         static_cast<double>(std::max<std::int64_t>(job_.micro_batches(), 1));
-  layer_forward_ = Seconds{rank.compute.forward.value / visits};
-  layer_backward_ = Seconds{rank.compute.backward.value / visits};
+  layer_forward_ = Seconds{compute.forward.value / visits};
+  layer_backward_ = Seconds{compute.backward.value / visits};
+}
+
+void StageTrace::begin_warm() {
+  in_use_.fill(true);
+  has_angles_ = true;
+  is_warm_ = true;
 }
 
 void StageTrace::run() {
   const std::vector<std::size_t> visits = visits_of(job_, traced_micro_batches(job_));
-  const auto ahead =
-      static_cast<std::size_t>(warm_up(job_, rank_.stage->pipeline_rank, static_cast<std::int64_t>(visits.size())));
+  const auto ahead = static_cast<std::size_t>(warm_up(job_, pipeline_rank_, static_cast<std::int64_t>(visits.size())));
   for (std::size_t k = 0; k < ahead; ++k) forward(stages_[visits[k]]);
   for (std::size_t k = 0; k < visits.size(); ++k) {
     if (k + ahead < visits.size()) forward(stages_[visits[k + ahead]]);
@@ -106,10 +117,21 @@ void StageTrace::play(const std::vector<LayerTape::Op>& ops, std::vector<TraceTe
 }
 
 void StageTrace::first_use(FirstUse what, Bytes bytes) {
+  if (what == FirstUse::shared_buffer) return grow_shared_buffer(bytes);
   if (std::exchange(in_use_[static_cast<std::size_t>(what)], true)) return;
-  if (what == FirstUse::score_buffer) return trace_.allocate(trace_.keep(), bytes);
   trace_.term(MemoryTerm::workspaces);
   for (const Bytes workspace : workspaces_of(job_, what)) trace_.allocate(trace_.keep(), workspace);
+}
+
+/// Megatron-LM's GlobalMemoryBuffer: one tensor for all, replaced by a larger one where it does not suffice.
+void StageTrace::grow_shared_buffer(Bytes bytes) {
+  if (bytes <= shared_bytes_) return;
+  shared_bytes_ = bytes;
+  if (is_warm_) return;
+  trace_.term(MemoryTerm::workspaces);
+  if (shared_buffer_.valid()) trace_.release_kept(shared_buffer_);
+  shared_buffer_ = trace_.keep();
+  trace_.allocate(shared_buffer_, bytes);
 }
 
 TraceTensor StageTrace::layer_forward(const LayerTape& tape, TraceTensor input, Layer& layer) {
@@ -155,20 +177,33 @@ void StageTrace::block_backward(const VirtualStage& stage, std::size_t first, Tr
   for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) layer_backward(*layer);
 }
 
-/// Embedding, or hidden states from the stage before.
-TraceTensor StageTrace::first_input(const VirtualStage& stage, MicroBatch& batch) {
-  if (stage.chunk->embedding || stage.chunk->output)
-    for (TraceTensor& data : batch.data) data = trace_.allocate(Bytes{8 * rank_tokens(job_)});
+void StageTrace::load_data(const VirtualStage& stage, MicroBatch& batch) {
+  trace_.term(MemoryTerm::data);
   const std::int64_t s = job_.batch.sequence;
-  if (in_flight_++ == 0 && job_.compute.attention == Attention::local)
-    mask_ = trace_.allocate(Bytes{job_.batch.micro * s * s});
+  const bool loads = stage.chunk->embedding || stage.chunk->output;
+  if (loads)
+    for (TraceTensor& data : batch.data) data = trace_.allocate(Bytes{8 * rank_tokens(job_)});
+  const bool local = job_.compute.attention == Attention::local;
+  if (local || (loads && job_.activations.loader_mask)) batch.mask = trace_.allocate(Bytes{rank_tokens(job_) * s});
   if (!std::exchange(has_angles_, true) && job_.model.positions == Positions::rope)
     trace_.allocate(trace_.keep(), Bytes{4 * s * job_.model.head_dim});
-  if (!stage.chunk->embedding || !job_.parallel.sequence) return trace_.allocate(hidden());
-  const TraceTensor whole = trace_.allocate(whole_);
-  const TraceTensor split = trace_.allocate(hidden());
-  trace_.release(whole);
-  return split;
+}
+
+/// Embedding, or hidden states from the stage before.
+TraceTensor StageTrace::first_input(const VirtualStage& stage, MicroBatch& batch) {
+  load_data(stage, batch);
+  trace_.term(MemoryTerm::hidden_states);
+  if (!stage.chunk->embedding) return trace_.allocate(hidden());
+  TraceTensor embedded = trace_.allocate(whole_);
+  if (job_.parallel.sequence) {
+    const TraceTensor split = trace_.allocate(hidden());
+    trace_.release(std::exchange(embedded, split));
+  }
+  if (job_.activations.hidden_dropout == 0) return embedded;
+  const TraceTensor kept = trace_.allocate(hidden());
+  batch.dropped = trace_.allocate(Bytes{hidden().value / element()});
+  trace_.release(embedded);
+  return kept;
 }
 
 void StageTrace::forward(VirtualStage& stage) {
@@ -186,12 +221,16 @@ void StageTrace::forward(VirtualStage& stage) {
     loss_forward(batch);
   else
     trace_.release(std::exchange(batch.last, TraceTensor{}));  // sent on
+  // Local attention masks its scores by it, and so does their gradient.
+  if (job_.compute.attention != Attention::local) trace_.release(std::exchange(batch.mask, TraceTensor{}));
+  forward_ends_.push_back(trace_.position());
 }
 
 void StageTrace::backward(VirtualStage& stage) {
   EBB_ASSERT(!stage.alive.empty());
   MicroBatch batch = std::move(stage.alive.front());
   stage.alive.pop_front();
+  trace_.term(MemoryTerm::backward);
   // What the next stage sends stays until backward has ended.
   const TraceTensor received = stage.chunk->output ? TraceTensor{} : trace_.allocate(hidden());
   const TraceTensor gradient = stage.chunk->output ? loss_backward(batch) : trace_.allocate(hidden());
@@ -200,6 +239,8 @@ void StageTrace::backward(VirtualStage& stage) {
   for (auto layer = batch.layers.rbegin(); layer != batch.layers.rend(); ++layer) layer_backward(*layer);
   for (std::size_t block = batch.inputs.size(); block-- > 0;)
     block_backward(stage, block * stage.recomputed_by, batch.inputs[block]);
+  trace_.term(MemoryTerm::backward);
+  trace_.release(batch.dropped);
   if (stage.chunk->embedding) {
     const TraceTensor weight = trace_.allocate(weight_bytes());
     trace_.release(gradient);
@@ -209,7 +250,7 @@ void StageTrace::backward(VirtualStage& stage) {
   }
   trace_.release(received);
   trace_.advance(std::exchange(lead_, Seconds{0}));
-  if (--in_flight_ == 0) trace_.release(std::exchange(mask_, TraceTensor{}));
+  trace_.release(batch.mask);
   for (const TraceTensor data : batch.data) trace_.release(data);
 }
 

@@ -17,9 +17,17 @@ namespace ebb {
 
 class StageTrace {
  public:
-  StageTrace(TraceBuilder& trace, const RankModel& rank);
+  StageTrace(TraceBuilder& trace, const RankModel& rank) : StageTrace(trace, *rank.job, *rank.stage, rank.compute) {}
+  /// `job` and `stage` outlive the trace.
+  StageTrace(TraceBuilder& trace, const Job& job, const StageLayout& stage, const ComputeTime& compute);
+  /// What is allocated on first use and kept is there already: only what each step allocates shows.
+  void begin_warm();
   /// All forwards and backwards of one step.
   void run();
+  /// Where each forward of a micro-batch through a virtual stage ended, in events of the trace's part.
+  const std::vector<std::size_t>& forward_ends() const { return forward_ends_; }
+  /// Of Megatron-LM's one buffer for what is gathered or multiplied into: as much as this step needs.
+  Bytes shared_buffer() const { return shared_bytes_; }
 
  private:
   /// One layer in one micro-batch: tensors by slot of its tape.
@@ -37,6 +45,8 @@ class StageTrace {
   /// What one micro-batch leaves behind in one virtual stage.
   struct MicroBatch {
     std::array<TraceTensor, 4> data;  // tokens, labels, positions, loss mask
+    TraceTensor mask;                 // the loader's
+    TraceTensor dropped;              // mask of the embedding's dropout
     std::vector<TraceTensor> inputs;  // of recomputed blocks
     std::vector<Layer> layers;        // that keep everything
     std::vector<Prediction> predictions;
@@ -55,6 +65,7 @@ class StageTrace {
 
   void forward(VirtualStage& stage);
   void backward(VirtualStage& stage);
+  void load_data(const VirtualStage& stage, MicroBatch& batch);
   TraceTensor first_input(const VirtualStage& stage, MicroBatch& batch);
   TraceTensor layer_forward(const LayerTape& tape, TraceTensor input, Layer& layer);
   void layer_backward(Layer& layer);
@@ -66,25 +77,31 @@ class StageTrace {
   void loss_forward(MicroBatch& batch);
   TraceTensor loss_backward(MicroBatch& batch);
   TraceTensor cross_entropy();
+  bool copies_logits() const;
+  void gather_rows();
   TraceTensor logits_backward(TraceTensor softmax, TraceTensor input);
   Bytes weight_bytes() const;
   void play(const std::vector<LayerTape::Op>& ops, std::vector<TraceTensor>& tensors);
   void first_use(FirstUse what, Bytes bytes);
+  void grow_shared_buffer(Bytes bytes);
 
   Bytes hidden() const { return hidden_state_bytes(job_); }
+  std::int64_t element() const { return size_of(job_.precision.params); }
 
   TraceBuilder& trace_;
-  const RankModel& rank_;
   const Job& job_;
+  std::int64_t pipeline_rank_;
   LayerTape dense_;
   std::optional<LayerTape> moe_;
   std::vector<VirtualStage> stages_;
   std::array<bool, kFirstUses> in_use_{};
+  bool is_warm_ = false;
+  TraceTensor shared_buffer_;
+  Bytes shared_bytes_{0};
   bool has_angles_ = false;  // of rotary embedding
-  TraceTensor mask_;         // of unfused attention, while a micro-batch is in flight
-  std::size_t in_flight_ = 0;
+  std::vector<std::size_t> forward_ends_;
   Bytes whole_{0};   // hidden states of all tokens, before sequence parallelism splits them
-  Bytes logits_{0};  // in bf16
+  Bytes logits_{0};  // in the parameters' type
   Seconds layer_forward_{0};
   Seconds layer_backward_{0};
   /// How far the host, which allocates, is ahead of the device, where copies end. It waits for the device where it

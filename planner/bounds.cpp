@@ -38,6 +38,7 @@ RankBounds::RankBounds(const RankModel& rank, const StepSummary& resident, const
     if (phase.phase != Phase::step) frame_ += seconds;
   }
   computed_ = host.computed.value;
+  state_ = stored_state(rank.job->precision, rank.shards);
   const Cluster& cluster = rank.job->cluster;
   const sim::CopyRates shared = sim::copy_rates(cluster, {.ranks_per_host = host.ranks});
   const sim::CopyRates rates = host.alike ? shared : sim::copy_rates(cluster, {.ranks_per_host = 1});
@@ -74,7 +75,7 @@ Seconds RankBounds::chunked_step(std::size_t chunks) const {
   const double tensors = static_cast<double>(rank_->shards.size());
   const double each =
       calls.chunk.value.value + 4 * tensors * calls.tensor_scan.value.value + calls.synchronize.value.value;
-  const auto bytes = static_cast<double>(bytes_of(rank_->owned, job.precision.state_bytes()).value);
+  const auto bytes = static_cast<double>(state_.value);
   return {frame_ + static_cast<double>(chunks) * each + 6 * tensors * job.cluster.host_link.latency.value.value +
           bytes / h2d_ + bytes / d2h_ + kernels_};
 }
@@ -179,7 +180,7 @@ Bound RankBounds::of_family(const Candidate& candidate) const { return bound(can
 Bound RankBounds::bound(const Candidate& candidate, bool whole_family) const {
   const Precision& precision = rank_->job->precision;
   const Footprint& footprint = rank_->footprint;
-  const Bytes state = bytes_of(rank_->owned, precision.state_bytes());
+  const Bytes state = state_;
   DeviceUse use;
   use.always = footprint.resident_total();
   Seconds step{frame_};

@@ -73,6 +73,7 @@ class RankBounds {
   double computed_ = 0;    // ... until backward compute has ended
   double after_step_ = 0;  // ... after the optimizer phase
   double kernels_ = 0;     // Adam over all elements and the cast to parameters
+  Bytes state_{0};         // all of the rank's optimizer state
   double h2d_ = 0;         // bytes per second alone
   double d2h_ = 0;
   double most_ = 0;        // the highest sum of both directions

@@ -18,7 +18,8 @@ Bound max_of(const Bound& a, const Bound& b) { return {std::max(a.step, b.step),
 Seconds backward_compute_end(const Plan& plan, const Timeline& timeline) {
   Ticks last{0};
   for (std::size_t i = 0; i < plan.ops.size(); ++i)
-    if (plan.ops[i].kind == OpKind::compute) last = std::max(last, timeline.end[i]);
+    if (plan.ops[i].kind == OpKind::compute && plan.ops[i].phase == Phase::backward)
+      last = std::max(last, timeline.end[i]);
   return to_seconds(last);
 }
 
@@ -239,7 +240,7 @@ void add_rank(const RankModel& rank, const Plan& plan, const StepSummary& summar
     answer.device_peak = summary.peak_allocated;
     answer.device_terms = terms_between_steps(plan);
   }
-  answer.device_between_steps = std::max(answer.device_between_steps, use.always + use.leaving);
+  answer.device_between_steps = std::max(answer.device_between_steps, use.always + use.leaving + use.released);
   answer.device_reserved = std::max(answer.device_reserved, reserved_bound(policy, use));
 }
 

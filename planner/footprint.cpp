@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "planner/activations.hpp"
+#include "planner/layer_activations.hpp"
 #include "planner/optimizer_traffic.hpp"
 #include "planner/weight_bytes.hpp"
 #include "planner/workspaces.hpp"
@@ -31,15 +32,11 @@ void add_parameters(const Job& job, const StageLayout& stage, std::vector<Term>&
 }
 
 void add_workspaces(const Job& job, std::vector<Term>& terms) {
-  const std::int64_t s = job.batch.sequence;
   terms.push_back({"workspaces", matrix_workspaces(job)});
-  if (job.model.moe && job.experts.grouped_matmul && job.compute.attention != Attention::local)
-    terms.push_back({"grouped matrix workspaces", grouped_matrix_workspaces(job)});
-  if (job.compute.attention == Attention::local) {
-    const std::int64_t heads = job.model.heads / job.parallel.tensor;
-    terms.push_back({"attention score buffer", Bytes{job.batch.micro * heads * s * s * 2}});
-  }
-  if (job.model.positions == Positions::rope) terms.push_back({"rotary table", Bytes{4 * s * job.model.head_dim}});
+  if (const Bytes grouped = grouped_matrix_workspaces(job); grouped.value > 0)
+    terms.push_back({"grouped matrix workspaces", grouped});
+  if (job.model.positions == Positions::rope)
+    terms.push_back({"rotary table", Bytes{4 * job.batch.sequence * job.model.head_dim}});
 }
 
 /// Where Megatron holds the masters, a step makes an fp32 copy of the owned part of bf16 gradients; Transformer
@@ -64,14 +61,19 @@ Footprint footprint_of(const Job& job, const StageLayout& stage, Numel owned) {
   for (const BufferLayout& buffer : stage.buffers) padded += buffer.numel;
   footprint.resident.push_back({"gradients", bytes_of(padded, size_of(job.precision.grads))});
   add_workspaces(job, footprint.resident);
-  footprint.activations = saved_activations(job, stage);
+  Bytes placeholders{0};
+  for (const Bytes size : gradient_placeholders(job, stage)) placeholders += size;
+  if (placeholders.value > 0) footprint.resident.push_back({"weight gradient placeholders", placeholders});
+  const StageActivations alive = stage_activations(job, stage);
+  if (alive.shared_buffer.value > 0) footprint.resident.push_back({"gather and score buffer", alive.shared_buffer});
+  footprint.activations = alive.saved;
   if (const std::int64_t stages = stages_with_input(stage); stages > 0) {
     const Bytes of_one = kLeftByStage * hidden_state_bytes(job);
     footprint.resident.push_back({"pipeline hidden states", stages * of_one});
     // At the peak of the next step one virtual stage's share is alive beside the activations, the rest is gone.
     footprint.activations = std::max(footprint.activations - (stages - 1) * of_one, Bytes{0});
   }
-  footprint.logits = turn_temporaries(job, stage);
+  footprint.logits = alive.turn;
   footprint.step_temporaries = gradient_copies(job, owned);
   return footprint;
 }

@@ -21,8 +21,8 @@ struct Term {
 struct Footprint {
   std::vector<Term> resident;  // alive between steps, without optimizer state: parameters, gradients, workspaces, ...
   Bytes activations{0};        // highest saved activations of forward: all micro-batches in flight of this stage
-  Bytes logits{0};             // on top at the turn from forward to backward: output layer and loss temporaries, or,
-                               // where larger or without an output layer, one layer's gradients (turn_temporaries)
+  Bytes logits{0};             // on top at the highest moment: output layer and loss temporaries, or one layer's
+                               // gradients (activations.hpp, StageActivations::turn)
   Bytes step_temporaries{0};   // fp32 copies of bf16 or fp16 gradients, alive from finalize to the next zero_grad
   Bytes resident_total() const {
     Bytes sum{0};
@@ -39,7 +39,7 @@ inline constexpr std::int64_t kLeftByStage = 2;
 std::int64_t stages_with_input(const StageLayout& stage);
 
 /// `owned` = elements this rank's optimizer owns. Highest allocation of a rank in forward and backward:
-/// resident_total() + activations + logits + its resident state. Balanced experts, no dropout.
+/// resident_total() + activations + logits + its resident state.
 Footprint footprint_of(const Job& job, const StageLayout& stage, Numel owned);
 
 }  // namespace ebb

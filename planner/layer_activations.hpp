@@ -11,16 +11,15 @@ namespace ebb {
 
 /// Bytes that one transformer layer saves for backward, for one micro-batch, on one rank.
 struct SavedActivations {
-  Bytes norms{0};      // inputs (the residual stream), outputs and statistics of both norms
-  Bytes attention{0};  // queries, keys, values, context, rotary tables, log-sum-exp
-  Bytes scores{0};     // softmax of unfused attention
-  Bytes mlp{0};        // dense feed-forward or shared experts
-  Bytes experts{0};    // router and routed experts, at balanced load
-  Bytes total() const { return norms + attention + scores + mlp + experts; }
+  Bytes residual{0};      // the residual stream: inputs, outputs and statistics of both norms, masks of hidden dropout
+  Bytes attention{0};     // queries, keys, values, context, rotary tables, log-sum-exp or scores with their masks
+  Bytes feed_forward{0};  // dense or shared experts
+  Bytes experts{0};       // router and routed experts
+  Bytes total() const { return residual + attention + feed_forward + experts; }
 };
 
-/// The table of terms stands in layer_activations.cpp. `moe`: an MoE layer rather than a dense one. Selective
-/// recomputation is taken off; full recomputation is not (it is a matter of the whole stage).
+/// From the layer's tape. `moe`: an MoE layer rather than a dense one. Selective recomputation is taken off; full
+/// recomputation is not (it is a matter of the whole stage).
 SavedActivations saved_activations_per_layer(const Job& job, bool moe);
 
 /// Whether selective recomputation covers `module` (Megatron's --recompute-modules; core_attn when none is named).
@@ -28,9 +27,6 @@ bool recomputes(const Recompute& recompute, std::string_view module);
 
 /// Bytes of one hidden-state tensor of one micro-batch: what pipeline stages hand on.
 Bytes hidden_state_bytes(const Job& job);
-
-/// Gradients alive on top while the MLP or the attention of one layer runs backward.
-Bytes layer_gradient_bytes(const Job& job, bool moe);
 
 /// Tokens of one micro-batch on one rank.
 std::int64_t rank_tokens(const Job& job);

@@ -11,24 +11,26 @@ namespace ebb {
 
 LayerSizes::LayerSizes(const Job& job) {
   const ModelSpec& model = job.model;
-  width = job.precision.fp8 == Fp8Recipe::none ? 2 : 1;
+  element = size_of(job.precision.params);
+  width = job.precision.fp8 == Fp8Recipe::none ? element : 1;
   tokens = rank_tokens(job);
   rows = job.parallel.sequence ? tokens / job.parallel.tensor : tokens;
   heads = model.heads / job.parallel.tensor;
-  split = 2 * rows * model.hidden;
-  whole = 2 * tokens * model.hidden;
+  split = element * rows * model.hidden;
+  whole = element * tokens * model.hidden;
   gathered = width * tokens * model.hidden;
   if (model.mla) {
     const std::int64_t full = model.mla->qk_head_dim + model.mla->qk_rope_head_dim;
-    query = key = 2 * tokens * full * model.heads / job.parallel.tensor;
-    value = context = 2 * tokens * model.mla->v_head_dim * heads;
+    query = key = element * tokens * full * model.heads / job.parallel.tensor;
+    value = context = element * tokens * model.mla->v_head_dim * heads;
   } else {
-    query = 2 * tokens * model.head_dim * model.heads / job.parallel.tensor;
+    query = element * tokens * model.head_dim * model.heads / job.parallel.tensor;
     // Fewer groups than ranks: each rank holds one.
-    key = value = 2 * std::max(tokens * model.head_dim * model.kv_heads / job.parallel.tensor, tokens * model.head_dim);
-    context = 2 * tokens * heads * model.head_dim;
+    key = value =
+        element * std::max(tokens * model.head_dim * model.kv_heads / job.parallel.tensor, tokens * model.head_dim);
+    context = element * tokens * heads * model.head_dim;
   }
-  scores = 2 * job.batch.micro * heads * job.batch.sequence * job.batch.sequence;
+  scores = tokens * heads * job.batch.sequence;
 }
 
 namespace {
@@ -51,13 +53,14 @@ class NormTape {
   }
   /// Recomputed where it was forgotten.
   Slot output_again() {
+    const TermScope scope(tape_, MemoryTerm::hidden_states);
     if (tape_.drops("layernorm")) output_ = tape_.allocate(bytes());
     return output_;
   }
   /// Its own gradient is added to the residual's in place.
   void backward(Slot gradient, Slot input) {
     const Slot result = tape_.allocate(sizes_.split);
-    tape_.pass(2 * tape_.job.model.hidden);  // of the weight
+    tape_.pass(sizes_.element * tape_.job.model.hidden);  // of the weight
     tape_.release(gradient, input, statistics_[0], statistics_[1], result);
   }
 
@@ -69,6 +72,31 @@ class NormTape {
   std::int64_t width_;
   Slot output_ = LayerTapeWriter::kNoSlot;
   Slot statistics_[2] = {LayerTapeWriter::kNoSlot, LayerTapeWriter::kNoSlot};
+};
+
+/// What a half of the layer gives, dropped out and added to the residual stream. Backward masks the gradient.
+class ResidualTape {
+ public:
+  using Slot = LayerTapeWriter::Slot;
+  ResidualTape(LayerTapeWriter& tape, const LayerSizes& sizes) : tape_(tape), sizes_(sizes) {}
+
+  void forward(Slot branch, Slot sum) {
+    tape_.fill(sum, sizes_.split);
+    mask_ = tape_.dropout_mask(sizes_.rows * tape_.job.model.hidden);
+    tape_.release(branch);
+  }
+  /// The gradient of the branch; none where it is the residual's own.
+  Slot backward() {
+    if (mask_ == LayerTapeWriter::kNoSlot) return mask_;
+    const Slot gradient = tape_.allocate(sizes_.split);
+    tape_.release(mask_);
+    return gradient;
+  }
+
+ private:
+  LayerTapeWriter& tape_;
+  const LayerSizes& sizes_;
+  Slot mask_ = LayerTapeWriter::kNoSlot;
 };
 
 FeedForwardTape dense(LayerTapeWriter& tape, const LayerSizes& sizes) {
@@ -89,7 +117,9 @@ LayerTape layer_tape(const Job& job, bool moe) {
   const LayerSizes sizes(job);
   AttentionTape attention(writer, sizes);
   NormTape before_attention(writer, sizes, sizes.width);
-  NormTape before_feed_forward(writer, sizes, moe ? 2 : sizes.width);
+  NormTape before_feed_forward(writer, sizes, moe ? sizes.element : sizes.width);
+  ResidualTape after_attention(writer, sizes);
+  ResidualTape after_feed_forward(writer, sizes);
   std::optional<ExpertsTape> experts;
   std::optional<FeedForwardTape> feed_forward;
   if (moe)
@@ -97,36 +127,34 @@ LayerTape layer_tape(const Job& job, bool moe) {
   else
     feed_forward.emplace(dense(writer, sizes));
 
+  writer.term(MemoryTerm::hidden_states);
   before_attention.forward();
   const LayerTape::Slot attended = attention.forward();
   before_attention.forget_output();
-  const LayerTape::Slot middle = writer.allocate(sizes.split);
-  writer.release(attended);
+  const LayerTape::Slot middle = writer.slot();
+  after_attention.forward(attended, middle);
   before_feed_forward.forward();
   const LayerTape::Slot fed = moe ? experts->forward() : feed_forward->forward();
   before_feed_forward.forget_output();
-  writer.fill(LayerTape::kOutput, sizes.split);
-  writer.release(fed);
+  after_feed_forward.forward(fed, LayerTape::kOutput);
 
   writer.turn();
+  const LayerTape::Slot fed_gradient = after_feed_forward.backward();
   const LayerTape::Slot fed_input = before_feed_forward.output_again();
   before_feed_forward.backward(
-      moe ? experts->backward(fed_input) : feed_forward->backward(fed_input, LayerTapeWriter::kNoSlot), middle);
-  before_attention.backward(attention.backward(before_attention.output_again()), LayerTape::kInput);
+      moe ? experts->backward(fed_input, fed_gradient) : feed_forward->backward(fed_input, fed_gradient), middle);
+  const LayerTape::Slot attended_gradient = after_attention.backward();
+  before_attention.backward(attention.backward(before_attention.output_again(), attended_gradient), LayerTape::kInput);
   return tape;
 }
 
-Bytes saved_bytes(const LayerTape& tape, Bytes input) {
-  std::vector<Bytes> alive(tape.slots, Bytes{0});
-  alive[LayerTape::kInput] = input;
-  for (const LayerTape::Op& op : tape.forward) {
-    if (op.kind == LayerTape::Kind::allocate) alive[op.slot] = op.bytes;
-    if (op.kind == LayerTape::Kind::release) alive[op.slot] = Bytes{0};
+std::vector<LayerTape::Op> live_after(const std::vector<LayerTape::Op>& ops, LayerTape::Slot slots) {
+  std::vector<LayerTape::Op> alive(slots);
+  for (const LayerTape::Op& op : ops) {
+    if (op.kind == LayerTape::Kind::allocate) alive[op.slot] = op;
+    if (op.kind == LayerTape::Kind::release) alive[op.slot] = {};
   }
-  alive[LayerTape::kOutput] = Bytes{0};
-  Bytes sum{0};
-  for (const Bytes bytes : alive) sum += bytes;
-  return sum;
+  return alive;
 }
 
 }  // namespace ebb

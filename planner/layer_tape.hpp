@@ -18,7 +18,7 @@ enum class FirstUse : std::uint8_t {
   forward_matmul,   // matrix-library workspace of the thread that runs forward
   backward_matmul,  // ... and of autograd's thread
   grouped_matmul,   // workspaces of grouped matrix products
-  score_buffer,     // what unfused attention multiplies into
+  shared_buffer,    // Megatron-LM's: scores of local attention and gathered rows are written to it
 };
 inline constexpr std::size_t kFirstUses = 4;
 
@@ -44,7 +44,7 @@ struct LayerTape {
 /// core/models/common/embeddings/rope_utils.py, core/tensor_parallel/layers.py) and torch 2.11's derivatives.yaml.
 LayerTape layer_tape(const Job& job, bool moe);
 
-/// What forward leaves alive: the input and what the tape allocated, but for the output.
-Bytes saved_bytes(const LayerTape& tape, Bytes input);
+/// By slot: the allocation that is alive once `ops` have run; 0 bytes where none is.
+std::vector<LayerTape::Op> live_after(const std::vector<LayerTape::Op>& ops, LayerTape::Slot slots);
 
 }  // namespace ebb

@@ -17,20 +17,25 @@ class LayerTapeWriter {
 
   LayerTapeWriter(const Job& of, LayerTape& tape) : job(of), tape_(tape), ops_(&tape.forward) {}
 
+  /// From here on it is backward, whose tensors are gradients unless term() says otherwise.
   void turn() {
     ops_ = &tape_.backward;
     matmul_ = FirstUse::backward_matmul;
+    term_ = MemoryTerm::backward;
   }
 
-  /// What tensors from here on are for, until the next call.
+  /// What tensors from here on are for, until the next call. See TermScope.
   void term(MemoryTerm term) { term_ = term; }
+  MemoryTerm current_term() const { return term_; }
 
   Slot allocate(std::int64_t bytes) {
     if (bytes <= 0) return kNoSlot;
-    const Slot slot = tape_.slots++;
-    fill(slot, bytes);
-    return slot;
+    const Slot made = slot();
+    fill(made, bytes);
+    return made;
   }
+  /// A place for a tensor that comes later.
+  Slot slot() { return tape_.slots++; }
   /// A tensor with a given place: the output, or one that is recomputed.
   void fill(Slot slot, std::int64_t bytes) { ops_->push_back({LayerTape::Kind::allocate, slot, Bytes{bytes}, term_}); }
   template <class... Slots>
@@ -47,14 +52,20 @@ class LayerTapeWriter {
     first_use(matmul_, kMatmulWorkspace);
     return slot;
   }
-  /// A weight's gradient on its own. Transformer Engine adds it to the gradient buffer in the matrix product; without
-  /// it, the gradient is a tensor of the parameter's type that lives until autograd's hook has added it.
+  /// A weight's gradient on its own. Fused, the matrix product adds it to the gradient buffer; otherwise it is a tensor
+  /// of the parameter's type that lives until autograd's hook has added it.
   void weight_gradient(std::int64_t elements) {
-    if (is_local()) release(matmul(2 * elements));
+    if (!job.activations.gradient_fusion) release(matmul(element() * elements));
   }
 
-  /// Rows that sequence parallelism splits are gathered for a matrix product, and results scattered.
-  Slot gathered(std::int64_t bytes) { return job.parallel.sequence ? allocate(bytes) : kNoSlot; }
+  /// Rows that sequence parallelism splits are gathered for a matrix product, and results scattered. Megatron-LM's own
+  /// layers gather into its shared buffer.
+  Slot gathered(std::int64_t bytes) {
+    if (!job.parallel.sequence) return kNoSlot;
+    if (!is_local()) return allocate(bytes);
+    first_use(FirstUse::shared_buffer, bytes);
+    return kNoSlot;
+  }
   /// The result of a row-parallel product of `whole` bytes, as `split` bytes where rows are split.
   Slot row_parallel(std::int64_t whole, std::int64_t split) {
     const Slot product = matmul(whole);
@@ -65,6 +76,11 @@ class LayerTapeWriter {
   }
 
   bool is_local() const { return job.compute.attention == Attention::local; }
+  bool keeps_scores() const { return job.compute.attention != Attention::flash; }
+  /// Bytes of an activation's element.
+  std::int64_t element() const { return size_of(job.precision.params); }
+  /// The mask that dropout of `elements` hidden elements keeps for backward: a byte each.
+  Slot dropout_mask(std::int64_t elements) { return job.activations.hidden_dropout > 0 ? allocate(elements) : kNoSlot; }
   bool drops(std::string_view module) const { return recomputes(job.recompute, module); }
 
   const Job& job;
@@ -82,9 +98,23 @@ class LayerTapeWriter {
   FirstUse matmul_ = FirstUse::forward_matmul;
 };
 
-/// Bytes of a layer's tensors on one rank; in bf16 unless said otherwise.
+/// Tensors from here to the end of the scope are for `term`; then again what they are for in this direction.
+class TermScope {
+ public:
+  TermScope(LayerTapeWriter& tape, MemoryTerm term) : tape_(tape), before_(tape.current_term()) { tape.term(term); }
+  ~TermScope() { tape_.term(before_); }
+  TermScope(const TermScope&) = delete;
+  TermScope& operator=(const TermScope&) = delete;
+
+ private:
+  LayerTapeWriter& tape_;
+  MemoryTerm before_;
+};
+
+/// Bytes of a layer's tensors on one rank; of the parameters' type unless said otherwise.
 struct LayerSizes {
   explicit LayerSizes(const Job& job);
+  std::int64_t element = 2;   // bytes of an activation's element
   std::int64_t width = 2;     // bytes an element of a saved matrix-product input
   std::int64_t rows = 0;      // tokens that sequence parallelism splits
   std::int64_t tokens = 0;    // all tokens of the rank
@@ -96,7 +126,7 @@ struct LayerSizes {
   std::int64_t key = 0;
   std::int64_t value = 0;
   std::int64_t context = 0;
-  std::int64_t scores = 0;  // unfused attention
+  std::int64_t scores = 0;  // elements, where attention is unfused
 };
 
 /// Self-attention between the first norm's output and the residual.
@@ -106,8 +136,8 @@ class AttentionTape {
   AttentionTape(LayerTapeWriter& tape, const LayerSizes& sizes) : tape_(tape), sizes_(sizes) {}
   /// The output of the projection.
   Slot forward();
-  /// The gradient of `input`, the norm's output, which is freed when its last reader has run.
-  Slot backward(Slot input);
+  /// The gradient of `input`, the norm's output, which is freed when its last reader has run; so is `gradient`.
+  Slot backward(Slot input, Slot gradient);
 
  private:
   static constexpr Slot kNoSlot = LayerTapeWriter::kNoSlot;
@@ -122,13 +152,15 @@ class AttentionTape {
 
   void compress();
   void expand();
-  void fused_queries();
+  void queries();
   void local_queries();
   Rotated rotate(std::int64_t bytes);
   Slot rotate_backward(const Rotated& rotated, Slot gradient, std::int64_t bytes);
   void core();
+  void scores();
+  bool has_fused_softmax() const;
   void core_backward(Slot gradient);
-  void local_core_backward(Slot gradient);
+  void unfused_core_backward(Slot gradient);
   Slot scaled_product(std::int64_t bytes);
   void queries_backward();
   Slot latent_backward(Slot input);
@@ -143,6 +175,8 @@ class AttentionTape {
   Slot latent_query_ = kNoSlot, normed_latent_query_ = kNoSlot;
   Slot latent_key_ = kNoSlot, normed_latent_key_ = kNoSlot;
   Slot softmax_ = kNoSlot;  // or, of fused attention, the log-sum-exp
+  Slot rounded_ = kNoSlot;  // softmax as the product with the values reads it, where it was computed in fp32
+  Slot dropped_ = kNoSlot, mask_ = kNoSlot;  // of attention dropout
   Slot context_ = kNoSlot, quantized_context_ = kNoSlot;
   Slot query_gradient_ = kNoSlot, key_gradient_ = kNoSlot, value_gradient_ = kNoSlot;
 };
@@ -153,15 +187,17 @@ class FeedForwardTape {
   using Slot = LayerTapeWriter::Slot;
   struct Shape {
     std::int64_t rows = 0;
-    std::int64_t columns = 0;  // of the rank, without the gate
-    std::int64_t width = 0;    // of input and output
-    bool grouped = false;      // experts in one product; their rows are not split
-    std::int64_t weights = 1;
+    std::int64_t columns = 0;    // of the rank, without the gate
+    std::int64_t width = 0;      // of input and output
+    bool experts = false;        // routed: their rows are not split
+    bool grouped = false;        // ... and are in one product
+    std::int64_t weights = 1;    // whose gradients come at once
+    bool weighs = false;         // multiplies the activation by the router's weight in a step of its own
     bool drops_all = false;      // recomputed as a whole
     bool drops_product = false;  // only the activation's output is
   };
   FeedForwardTape(LayerTapeWriter& tape, const LayerSizes& sizes, const Shape& shape)
-      : tape_(tape), sizes_(sizes), shape_(shape), column_bytes_(2 * shape.rows * shape.columns) {}
+      : tape_(tape), sizes_(sizes), shape_(shape), column_bytes_(sizes.element * shape.rows * shape.columns) {}
   Slot forward();
   /// The gradient of `input`; frees it, and `gradient`, after their last use.
   Slot backward(Slot input, Slot gradient);
@@ -169,8 +205,10 @@ class FeedForwardTape {
  private:
   static constexpr Slot kNoSlot = LayerTapeWriter::kNoSlot;
   std::int64_t gates() const { return tape_.job.model.gated ? 2 : 1; }
+  bool unfused_gate() const { return tape_.job.model.gated && !tape_.job.activations.bias_fusion; }
+  MemoryTerm term() const { return shape_.experts ? MemoryTerm::experts : MemoryTerm::feed_forward; }
   Slot run();
-  Slot product();
+  Slot activate();
   Slot result();
   Slot activation_backward(Slot gradient);
 
@@ -181,7 +219,15 @@ class FeedForwardTape {
   Slot up_ = kNoSlot;      // fc1's output
   Slot gate_ = kNoSlot;    // unfused and gated: the activated half ...
   Slot linear_ = kNoSlot;  // ... and the linear one
+  Slot plain_ = kNoSlot;   // the activation before the router's weight
   Slot active_ = kNoSlot;  // fc2's input
+};
+
+/// Rows that the router sends from a rank and to its experts.
+struct RoutedRows {
+  RoutedRows(const Job& job, std::int64_t tokens);
+  std::int64_t sent = 0;
+  std::int64_t received = 0;
 };
 
 /// Router, dispatch, routed and shared experts.
@@ -190,20 +236,24 @@ class ExpertsTape {
   using Slot = LayerTapeWriter::Slot;
   ExpertsTape(LayerTapeWriter& tape, const LayerSizes& sizes);
   Slot forward();
-  Slot backward(Slot input);
+  /// The gradient of `input`; frees it, and `gradient`, after their last use.
+  Slot backward(Slot input, Slot gradient);
 
  private:
   static constexpr Slot kNoSlot = LayerTapeWriter::kNoSlot;
   void route();
+  void dispatch();
   Slot combine(Slot output);
+  Slot combine_backward();
+  Slot dispatch_backward(Slot permuted);
 
   LayerTapeWriter& tape_;
   const LayerSizes& sizes_;
   const MoeSpec& spec_;
-  std::int64_t width_;   // what routed experts work on: hidden or latent
-  std::int64_t routed_;  // tokens times experts a token, at balanced load
+  std::int64_t width_;  // what routed experts work on: hidden or latent
+  RoutedRows routed_;
   FeedForwardTape experts_, shared_;
-  Slot logits_ = kNoSlot, probabilities_ = kNoSlot, map_ = kNoSlot;
+  Slot logits_ = kNoSlot, probabilities_ = kNoSlot, map_ = kNoSlot, order_ = kNoSlot, weights_ = kNoSlot;
   Slot permuted_ = kNoSlot;
   Slot latent_ = kNoSlot;  // input of the projection back to hidden
 };

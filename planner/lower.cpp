@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "models/errors.hpp"
+#include "planner/layer_wise_layout.hpp"
 #include "planner/lowerings.hpp"
 #include "planner/optimizer_traffic.hpp"
 
@@ -121,7 +122,7 @@ OpId adam(PlanBuilder& plan, const Precision& precision, AdamKernel kernel, cons
                    .chunk = part.chunk,
                    .calls = adam_launches(kernel),
                    .buffer = buffer,
-                   .bytes = bytes_of(part.range.numel(), adam_bytes_per_element(precision, false)),
+                   .bytes = step_bytes(precision, part.shards, false),
                    .range = part.range},
                   deps);
 }
@@ -136,10 +137,32 @@ void AdamScratch::release() {
   if (buffer_.valid()) plan_.release(buffer_, Phase::step);
 }
 
+namespace {
+
+/// Muon's matrix products, at the rate of the model's own.
+Seconds orthogonalization(const RankModel& rank, const Part& part) {
+  Flops flops{0};
+  for (const Shard& shard : part.shards) {
+    const Parameter& parameter = rank.stage->parameters[shard.parameter];
+    if (is_orthogonalized(rank.job->optimizer, parameter))
+      flops += newton_schulz_flops(parameter.rows, parameter.columns);
+  }
+  const Gpu& gpu = rank.job->cluster.gpu;
+  return {flops.value / (gpu.matrix_bf16.value.value * gpu.compute_efficiency.value)};
+}
+
+}  // namespace
+
 void step_on_device(PlanBuilder& plan, const RankModel& rank, const Precision& precision, AdamKernel kernel,
                     const Part& part, BufferId buffer) {
   host_call(plan, rank, kNoChunk, 1);
   AdamScratch scratch(plan, adam_temporaries(precision, kernel, part.shards));
+  if (const Seconds products = orthogonalization(rank, part); products.value > 0)
+    plan.add({.kind = OpKind::compute,
+              .phase = Phase::step,
+              .stream = kComputeStream,
+              .buffer = buffer,
+              .duration = to_ticks(products)});
   const OpId stepped = adam(plan, precision, kernel, part, buffer, {});
   cast_to_params(plan, rank, precision, part, buffer, stepped);
   scratch.release();

@@ -41,6 +41,8 @@ void import_optimizer(const MegatronImport& in, OptimizerSettings& optimizer) {
   // Muon needs whole matrices: its distributed form gives whole parameters to ranks.
   optimizer.layer_wise =
       optimizer.kind == OptimizerKind::muon && (optimizer.distributed || values.text("optimizer", "") == "dist_muon");
+  // Its distributed optimizer stands beside, for what Adam steps, where buffers are laid out for whole parameters.
+  if (optimizer.layer_wise) optimizer.distributed = !values.flag("no-use-layer-wise-param-layout");
   optimizer.decoupled_lr = values.has("decoupled-lr");
 }
 
@@ -123,6 +125,7 @@ void import_runtime(const MegatronImport& in, RuntimeSettings& settings) {
       std::find(scopes.begin(), scopes.end(), "full_iteration") != scopes.end())
     settings.cuda_graphs = CudaGraphs::full_iteration;
   settings.optimizer_cuda_graph = values.flag("optimizer-cuda-graph");
+  settings.tensor_overlap = in.job().parallel.tensor > 1 && values.flag("tp-comm-overlap");
   settings.fsdp = values.flag("use-megatron-fsdp") || values.flag("use-custom-fsdp");
   settings.rl_offload_optimizer = values.flag("rl-offload-optimizer-during-inference");
   settings.empty_cache_level = values.count("empty-unused-memory-level", 0, 0);

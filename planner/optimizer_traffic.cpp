@@ -1,5 +1,6 @@
 #include "planner/optimizer_traffic.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "sim/torch_allocator.hpp"
@@ -103,6 +104,28 @@ int scale_tensors(const Precision& precision) {
 
 Bytes allocated_scales(const Precision& precision, std::span<const Shard> shards) {
   return sim::allocated_bytes({4}) * (static_cast<std::int64_t>(shards.size()) * scale_tensors(precision));
+}
+
+Bytes stored_state(const Precision& precision, std::span<const Shard> shards) {
+  Bytes sum{0};
+  for (const Shard& shard : shards)
+    sum += bytes_of(shard.numel, precision.state_bytes() - (shard.moments < 2 ? size_of(precision.exp_avg_sq) : 0));
+  return sum;
+}
+
+Bytes step_bytes(const Precision& precision, std::span<const Shard> shards, bool one_pass) {
+  const std::int64_t each = adam_bytes_per_element(precision, one_pass);
+  Bytes sum{0};
+  for (const Shard& shard : shards)
+    sum += bytes_of(shard.numel, each - (shard.moments < 2 ? 2 * size_of(precision.exp_avg_sq) : 0));
+  return sum;
+}
+
+Flops newton_schulz_flops(std::int64_t rows, std::int64_t columns) {
+  constexpr double kIterations = 5;
+  const auto m = static_cast<double>(std::min(rows, columns));
+  const auto n = static_cast<double>(std::max(rows, columns));
+  return {kIterations * (4 * m * m * n + 2 * m * m * m)};
 }
 
 int adam_scratch_tensors(const Precision& precision, AdamKernel kernel) {

@@ -55,6 +55,18 @@ inline std::uint8_t held_states(const Precision& precision) {
 /// Stored bytes of one element of `states` (a StateBits set out of kAllState).
 std::int64_t state_bytes_per_element(const Precision& precision, std::uint8_t states);
 
+/// Bytes of all state of `shards`, without what an allocator rounds up.
+Bytes stored_state(const Precision& precision, std::span<const Shard> shards);
+
+/// HBM bytes of stepping `shards`: Adam's, less what momentum alone does not read and write.
+Bytes step_bytes(const Precision& precision, std::span<const Shard> shards, bool one_pass);
+
+/// FLOPs of orthogonalizing one matrix by five Newton-Schulz iterations: with X of m x n, m the smaller,
+///   A = X X^T, B = b A + c A^2, X = a X + B X        2 m^2 n + 2 m^3 + 2 m^2 n each
+/// Source: Megatron-LM core/optimizer/emerging_optimizers (muon_num_ns_steps 5); the query, key and value parts of one
+/// matrix count as one.
+Flops newton_schulz_flops(std::int64_t rows, std::int64_t columns);
+
 /// Device bytes of `states` of all `shards`, one tensor a shard and state, as torch's caching allocator counts them.
 Bytes allocated_state(const Precision& precision, std::span<const Shard> shards, std::uint8_t states);
 

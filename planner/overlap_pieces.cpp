@@ -39,7 +39,8 @@ std::vector<OverlapPiece> overlap_pieces(const Job& job, const StageLayout& stag
     for (const Bucket& bucket : buffer.buckets) {
       const std::size_t p = piece_of(index[buffer.expert]++, counts[buffer.expert], count);
       pieces[p].reduce[buffer.expert] += bytes_of(bucket.numel(), size_of(job.precision.grads));
-      pieces[p].gather[buffer.expert] += gathered_bytes(job, buffer, bucket.numel());
+      if (buffer.division != Division::none)
+        pieces[p].gather[buffer.expert] += gathered_bytes(job, buffer, bucket.numel());
       elements[p] += bucket.numel().value;
     }
   }
@@ -57,18 +58,29 @@ Group strided_group(std::int64_t members, std::int64_t stride, std::int64_t nvli
           static_cast<std::uint32_t>(ceil_div(members, per_domain))};
 }
 
+namespace {
+
+/// Between the ranks of a sharding group.
+std::int64_t stride_of(const Parallel& parallel, bool expert) {
+  const std::int64_t inside = expert ? parallel.expert_tensor * parallel.expert : parallel.tensor;
+  // Pipeline ranks between data-parallel ones; where context-parallel ranks are the only ones, they stay neighbours.
+  const bool apart = parallel.pipeline_inner && (expert || parallel.data() > 1);
+  return apart ? inside * parallel.pipeline : inside;
+}
+
+}  // namespace
+
 Group sharding_group(const Job& job, bool expert) {
   const Parallel& parallel = job.parallel;
-  const std::int64_t domain = job.cluster.interconnect.nvlink_domain;
-  if (expert) return strided_group(parallel.expert_shards(), parallel.expert_tensor * parallel.expert, domain);
-  return strided_group(parallel.dense_shards(), parallel.tensor, domain);
+  const std::int64_t members = expert ? parallel.expert_shards() : parallel.dense_shards();
+  return strided_group(members, stride_of(parallel, expert), job.cluster.interconnect.nvlink_domain);
 }
 
 Group instance_group(const Job& job, bool expert) {
   const Parallel& parallel = job.parallel;
-  const std::int64_t stride = expert ? parallel.expert_tensor * parallel.expert * parallel.expert_shards()
-                                     : parallel.tensor * parallel.dense_shards();
-  return strided_group(parallel.optimizer_instances, stride, job.cluster.interconnect.nvlink_domain);
+  const std::int64_t members = expert ? parallel.expert_shards() : parallel.dense_shards();
+  return strided_group(parallel.optimizer_instances, stride_of(parallel, expert) * members,
+                       job.cluster.interconnect.nvlink_domain);
 }
 
 }  // namespace ebb

@@ -39,8 +39,9 @@ struct Group {
 /// "tp-cp-ep-dp-pp" places every group so): a domain of D GPUs holds max(1, D / stride) of them.
 Group strided_group(std::int64_t members, std::int64_t stride, std::int64_t nvlink_domain);
 
-/// The groups of the distributed optimizer: dense parameters are TP ranks apart, experts ETP * EP (megatron rank
-/// orders tp-cp-ep-dp-pp and tp-ep-dp-pp); instances of the optimizer are one sharding group apart.
+/// The groups that share gradients: dense parameters are TP ranks apart, experts ETP * EP (megatron rank orders
+/// tp-cp-ep-dp-pp and tp-ep-dp-pp; times PP where pipeline ranks are inside data-parallel ones, which for dense groups
+/// with context parallelism is their widest form); instances of the optimizer are one sharding group apart.
 Group sharding_group(const Job& job, bool expert);
 Group instance_group(const Job& job, bool expert);
 

@@ -1,6 +1,7 @@
 #include "planner/ranks.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "models/errors.hpp"
@@ -72,12 +73,29 @@ std::int64_t kind_of(const Shard& shard) {
   return shard.numel.value * 64 + shard.optimizer * 16 + shard.group * 4 + shard.moments;
 }
 
+/// Ranks of a stage differ in what they own. Walking a stage's step for its activations (activations.hpp) is the dear
+/// part of a model: once a stage. Precondition: `other`, of the same stage, owns something.
+RankModel of_same_stage(const RankModel& other, std::int64_t rank, std::vector<Shard> shards) {
+  RankModel model;
+  model.job = other.job;
+  model.stage = other.stage;
+  model.rank = rank;
+  model.owned = owned(shards);
+  model.shards = std::move(shards);
+  model.footprint = other.footprint;
+  model.footprint.step_temporaries =
+      bytes_of(model.owned, other.footprint.step_temporaries.value / other.owned.value);  // copies of gradients
+  model.compute = other.compute;
+  return model;
+}
+
 }  // namespace
 
 void RankSet::add_ranks(const Job& job, const StageLayout& stage) {
   std::map<Place, std::size_t>& places = model_of_.emplace_back();
   std::map<std::vector<std::int64_t>, std::size_t> kinds;
   std::vector<std::int64_t> kind;
+  std::optional<std::size_t> known_rank;  // of this stage, and owning something
   // Pipeline ranks are the slowest to change, unless they are inside data-parallel ones.
   const std::int64_t size = job.parallel.gpus / job.parallel.pipeline;
   const bool inner = job.parallel.pipeline_inner;
@@ -89,9 +107,14 @@ void RankSet::add_ranks(const Job& job, const StageLayout& stage) {
     const auto [place, is_new] = places.emplace(Place{at.dense_shard, at.expert_shard}, 0);
     if (!is_new) continue;
     kind.clear();
-    for (const Shard& shard : rank_shards(stage, at.dense_shard, at.expert_shard)) kind.push_back(kind_of(shard));
+    std::vector<Shard> shards = rank_shards(stage, at.dense_shard, at.expert_shard);
+    for (const Shard& shard : shards) kind.push_back(kind_of(shard));
     const auto [known, is_first] = kinds.emplace(kind, ranks_.size());
-    if (is_first) ranks_.push_back(rank_model(job, stage, rank));
+    if (is_first) {
+      ranks_.push_back(known_rank ? of_same_stage(ranks_[*known_rank], rank, std::move(shards))
+                                  : rank_model(job, stage, rank));
+      if (ranks_.back().owned > Numel{0}) known_rank = known->second;
+    }
     place->second = known->second;
   }
 }

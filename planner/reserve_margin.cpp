@@ -24,13 +24,19 @@ bool in_step_window(const std::vector<PhaseSummary>& phases, std::size_t index) 
 }
 
 DeviceUse device_use(const Plan& plan, const StepSummary& summary) {
-  std::vector<bool> released(plan.buffers.size(), false);
+  enum class End : std::uint8_t { none, at_once, after_a_copy };
+  std::vector<End> ends(plan.buffers.size(), End::none);
   for (const Op& op : plan.ops)
-    if (op.kind == OpKind::release) released[op.buffer.index] = true;
+    if (op.kind == OpKind::release && ends[op.buffer.index] == End::none)
+      ends[op.buffer.index] = op.after.valid() ? End::after_a_copy : End::at_once;
   DeviceUse use;
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
     const Buffer& buffer = plan.buffers[i];
-    if (buffer.memory == Memory::device && buffer.initial) (released[i] ? use.leaving : use.always) += buffer.bytes;
+    if (buffer.memory != Memory::device || !buffer.initial) continue;
+    if (ends[i] == End::none)
+      use.always += buffer.bytes;
+    else
+      (ends[i] == End::at_once ? use.released : use.leaving) += buffer.bytes;
   }
   for (std::size_t i = 0; i < summary.phases.size(); ++i) {
     const PhaseSummary& phase = summary.phases[i];

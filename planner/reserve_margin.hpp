@@ -22,9 +22,10 @@ namespace ebb {
 /// Highest live bytes of one rank, apart for the uses that do not share blocks.
 struct DeviceUse {
   Bytes always{0};            // exists before the step and after it
-  Bytes leaving{0};           // exists before the step and is released in it: windowed's masters, full-reload's state
+  Bytes leaving{0};           // exists before the step and leaves while forward runs: windowed's masters
   Bytes forward_backward{0};  // highest allocated bytes up to backward; what is on its way out counts in `leaving`
   Bytes step{0};              // highest held bytes from gradient finalization on
+  Bytes released{0};          // exists before the step and is free before forward: full-reload's state, fp32 gradients
 };
 
 /// From a simulated plan.

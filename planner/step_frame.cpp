@@ -32,9 +32,15 @@ StepFrame::StepFrame(PlanBuilder& plan, const RankModel& rank, const FrameOption
   const Parallel& parallel = rank.job->parallel;
   const bool sharded = groups_[0].members > 1 || groups_[1].members > 1;
   if (!rank.job->compute.step_seconds) quantized_ = forward_quantize_bytes(*rank.job, *rank.stage);
-  gathers_ahead_ = sharded && parallel.overlap_param_gather;
+  // Without the distributed optimizer every rank needs all gradients and has all parameters.
+  const bool distributed = rank.job->optimizer.distributed;
+  gathers_ahead_ = sharded && distributed && parallel.overlap_param_gather;
+  if (!distributed) reduction_ = Work::all_reduce;
   reduces_ahead_ = sharded && parallel.overlap_grad_reduce;
   for (const Term& term : rank.footprint.resident) plan_.buffer(term.name, Memory::device, term.bytes, true);
+  // The copies of the step before, until gradients are zeroed.
+  if (options_.grad_copies.value > 0)
+    grad_copies_ = plan_.buffer("fp32 gradients", Memory::device, options_.grad_copies, true, Phase::forward);
   activations_ = plan_.buffer("activations", Memory::device, rank.footprint.activations, false, Phase::backward);
   logits_ = plan_.buffer("logits", Memory::device, rank.footprint.logits, false, Phase::backward);
   if (gathers_ahead_) gather(Phase::gather, pieces_.back(), {});
@@ -66,7 +72,7 @@ OpId StepFrame::gather(Phase phase, const OverlapPiece& piece, std::initializer_
 
 OpId StepFrame::reduce(Phase phase, const OverlapPiece& piece, std::initializer_list<OpId> deps) {
   for (const bool expert : {false, true}) {
-    collective(phase, Work::reduce_scatter, expert, piece.reduce[expert], kGrads, piece.range, deps);
+    collective(phase, reduction_, expert, piece.reduce[expert], kGrads, piece.range, deps);
   }
   return plan_.last_on(kComm);
 }
@@ -93,6 +99,7 @@ void StepFrame::zero_grads() {
              .stream = kComputeStream,
              .calls = static_cast<std::uint32_t>(rank_.stage->buffers.size()),
              .bytes = bytes_of(rank_.stage->padded(), grad_size)});
+  if (grad_copies_.valid()) plan_.release(grad_copies_, Phase::forward);
 }
 
 void StepFrame::forward_backward() {
@@ -191,8 +198,7 @@ void StepFrame::finalize(OpId prefetch, BufferId prefetched) {
     }
   }
   const OpId reduced = plan_.last_on(kComm);
-  if (options_.grad_copies.value > 0) {
-    grad_copies_ = plan_.buffer("fp32 gradients", Memory::device, options_.grad_copies, false, Phase::step);
+  if (grad_copies_.valid()) {
     plan_.allocate(grad_copies_, Phase::finalize);
     plan_.add({.kind = OpKind::kernel,
                .phase = Phase::finalize,
@@ -230,7 +236,6 @@ void StepFrame::finalize(OpId prefetch, BufferId prefetched) {
 }
 
 void StepFrame::close() {
-  if (grad_copies_.valid()) plan_.release(grad_copies_, Phase::step);
   if (gathers_ahead_) return;
   // Without overlap each of the chained optimizers (dense, expert) gathers the buffers of both.
   const bool experts = rank_.stage->padded(true).value > 0;

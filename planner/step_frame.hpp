@@ -65,6 +65,7 @@ class StepFrame {
   std::array<Group, 2> groups_;
   Bytes quantized_{0};          // HBM bytes of making weights ready for products in low precision, once a step
   bool gathers_ahead_ = false;  // overlap_param_gather, and there is something to gather
+  Work reduction_ = Work::reduce_scatter;
   bool reduces_ahead_ = false;
   BufferId activations_;
   BufferId logits_;

@@ -71,6 +71,8 @@ class TraceBuilder {
   }
 
   std::uint32_t tensors() const { return count_; }
+  /// Events so far in this part.
+  std::size_t position() const { return part_->size(); }
 
  private:
   void end_first() {

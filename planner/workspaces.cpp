@@ -1,12 +1,15 @@
 #include "planner/workspaces.hpp"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 namespace ebb {
 
 namespace {
 
 constexpr std::int64_t kStreamsOfGroupedProducts = 4;  // Transformer Engine: get_num_cublas_streams
+constexpr std::int64_t kStreamsOfUserBuffers = 3;      // Transformer Engine: _NUM_MAX_UB_STREAMS
 
 /// GPUs of compute capability 8.x, by the names that profiles use.
 bool is_before_hopper(const Job& job) {
@@ -15,11 +18,22 @@ bool is_before_hopper(const Job& job) {
 }
 
 Bytes torch_workspace(const Job& job) { return is_before_hopper(job) ? 8_MiB + 128_KiB : 32_MiB; }
-Bytes engine_workspace(const Job& job) { return is_before_hopper(job) ? 4_MiB : 32_MiB; }
+Bytes engine_workspace(const Job& job) { return is_before_hopper(job) ? 4_MiB : 32_MiB + 1_KiB; }
+
+/// Experts one after another use the workspace of single products.
+bool has_grouped_products(const Job& job) {
+  return job.model.moe && job.experts.grouped_matmul && job.compute.attention != Attention::local;
+}
 
 /// Its layers use it, and so does Megatron-LM's router, whatever the layers are (moe_utils.py: te_general_gemm).
 bool uses_transformer_engine(const Job& job) {
   return job.compute.attention != Attention::local || job.model.moe.has_value();
+}
+
+/// Of a Transformer Engine layer: neither embedding nor router nor gate.
+bool is_linear_weight(const Parameter& parameter) {
+  return parameter.columns > 0 && (parameter.name.find("linear_") != std::string::npos ||
+                                   parameter.name.find("_proj.weight") != std::string::npos);
 }
 
 Bytes sum_of(const std::vector<Bytes>& sizes) {
@@ -33,11 +47,13 @@ Bytes sum_of(const std::vector<Bytes>& sizes) {
 std::vector<Bytes> workspaces_of(const Job& job, FirstUse what) {
   switch (what) {
     case FirstUse::forward_matmul:
-      if (uses_transformer_engine(job)) return {torch_workspace(job), engine_workspace(job)};
-      return {torch_workspace(job)};
+      if (!uses_transformer_engine(job)) return {torch_workspace(job)};
+      if (!job.megatron.tensor_overlap) return {torch_workspace(job), engine_workspace(job)};
+      return {torch_workspace(job), engine_workspace(job), kStreamsOfUserBuffers * engine_workspace(job)};
     case FirstUse::backward_matmul:
       return {torch_workspace(job)};
     case FirstUse::grouped_matmul:
+      if (!has_grouped_products(job)) return {};
       return std::vector<Bytes>(kStreamsOfGroupedProducts, engine_workspace(job));
     default:
       return {};
@@ -46,6 +62,19 @@ std::vector<Bytes> workspaces_of(const Job& job, FirstUse what) {
 
 Bytes matrix_workspaces(const Job& job) {
   return sum_of(workspaces_of(job, FirstUse::forward_matmul)) + sum_of(workspaces_of(job, FirstUse::backward_matmul));
+}
+
+std::vector<Bytes> gradient_placeholders(const Job& job, const StageLayout& stage) {
+  if (!job.activations.gradient_fusion || job.compute.attention == Attention::local) return {};
+  std::set<std::pair<std::int64_t, std::int64_t>> shapes;
+  const bool output = std::any_of(stage.chunks.begin(), stage.chunks.end(), [](const auto& c) { return c.output; });
+  for (const Parameter& parameter : stage.parameters)
+    if (is_linear_weight(parameter) || (output && parameter.embedding_or_output))
+      shapes.emplace(parameter.rows, parameter.columns);
+  std::vector<Bytes> sizes;
+  for (const auto& [rows, columns] : shapes)
+    sizes.push_back(bytes_of(Numel{rows * columns}, size_of(job.precision.params)));
+  return sizes;
 }
 
 Bytes grouped_matrix_workspaces(const Job& job) { return sum_of(workspaces_of(job, FirstUse::grouped_matmul)); }

@@ -2,26 +2,34 @@
 //
 // torch gives each (cuBLAS handle, stream) one workspace, and each thread has a handle of its own: one for forward and
 // one for autograd's thread. Transformer Engine has one for its own products, and one for each of the four streams of
-// its grouped products. Sources: torch aten/src/ATen/cuda/CublasHandlePool.cpp (parseChosenWorkspaceSize: 32 MiB from
+// its grouped products; products that overlap with tensor-parallel communication have one for three streams together.
+// Sources: torch aten/src/ATen/cuda/CublasHandlePool.cpp (parseChosenWorkspaceSize: 32 MiB from
 // compute capability 9.0 on, else two of 4 MiB and eight of 16 KiB), TransformerEngine pytorch/cpp_extensions/gemm.py
-// (get_cublas_workspace_size_bytes: 32 MiB from 9.0 on, else 4 MiB; get_multi_stream_cublas_workspace).
-// Recorded: 96.00 MiB beside parameters, gradients and state for dense stages with Transformer Engine, to 5 KiB.
+// (get_cublas_workspace_size_bytes: 32 MiB and 1 KiB from 9.0 on, else 4 MiB; get_cublas_workspace).
+// Recorded: 96 MiB and 4.5 KiB beside parameters, gradients and state for dense stages with Transformer Engine.
 //
-// Not here: user buffers of --tp-comm-overlap, buffers of NCCL (the driver's, not torch's).
+// Not here: user buffers themselves and NCCL's, which are the driver's, not torch's.
 #pragma once
 
 #include <vector>
 
 #include "models/job.hpp"
 #include "planner/layer_tape.hpp"
+#include "planner/layout.hpp"
 
 namespace ebb {
 
-/// What the first use of `what` allocates.
+/// What the first use of `what` allocates; nothing where the job has no such products.
 std::vector<Bytes> workspaces_of(const Job& job, FirstUse what);
 
 /// All of them, once the job has trained a step.
 Bytes matrix_workspaces(const Job& job);
 Bytes grouped_matrix_workspaces(const Job& job);
+
+/// Where weight gradients add up inside the product, autograd still wants a gradient of each weight. Transformer Engine
+/// hands out a placeholder in the activations' type, one for each shape among the stage's weights, and keeps it.
+/// Megatron-LM's output layer asks it for one too. Sources: TransformerEngine pytorch/module/base.py (get_dummy_wgrad),
+/// Megatron-LM core/tensor_parallel/layers.py. Recorded: 27.7 MiB for a 512-wide model with 25,216 rows of output.
+std::vector<Bytes> gradient_placeholders(const Job& job, const StageLayout& stage);
 
 }  // namespace ebb

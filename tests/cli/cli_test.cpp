@@ -247,6 +247,31 @@ TEST_CASE("import writes a job that answers as the imported file does") {
   REQUIRE(run_ebb("import gguf x").code == 2);
 }
 
+TEST_CASE("score answers recorded runs: every case once, null where it gives a reason") {
+  const Outcome text = run_ebb("score tests/data/megatron/recorded.json");
+  CHECK(text.code == 0);
+  CHECK(text.err.empty());
+  const Outcome document = run_ebb("score tests/data/megatron/recorded.json --json");
+  CHECK(document.code == 0);
+  const nlohmann::json json = nlohmann::json::parse(document.out);
+  const nlohmann::json recorded = nlohmann::json::parse(contents(EBB_SOURCE_DIR "/tests/data/megatron/recorded.json"));
+  REQUIRE(json["cases"].size() == recorded["cases"].size());
+  for (std::size_t i = 0; i < json["cases"].size(); ++i) {
+    const nlohmann::json& scored = json["cases"][i];
+    const nlohmann::json& run = recorded["cases"][i];
+    INFO(run["id"].get<std::string>());
+    CHECK(scored["id"] == run["id"]);
+    CHECK(scored["recorded_allocated_bytes"] == run["measured"]["allocated_bytes_last"]);
+    CHECK(scored["recorded_peak_bytes"] == run["measured"]["max_allocated_bytes_last"]);
+    CHECK(scored["recorded_iteration_seconds"] == run["measured"]["iteration_s_median"]);
+    for (const char* key : {"predicted_allocated_bytes", "predicted_peak_bytes", "predicted_iteration_seconds"})
+      CHECK(scored[key].is_null() == scored["reason"].is_string());
+    CHECK(text.out.find(run["id"].get<std::string>()) != std::string::npos);
+  }
+  CHECK(run_ebb("score tests/data/megatron/none.json").code == 2);
+  CHECK(run_ebb("score README.md").code == 2);
+}
+
 TEST_CASE("help and version go to stdout") {
   CHECK(run_ebb("--version").out.rfind("ebb ", 0) == 0);
   for (const char* command : {"--help", "plan --help", "simulate --help", "check --help", "layout --help"}) {

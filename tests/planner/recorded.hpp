@@ -18,10 +18,8 @@ struct RecordedCase {
   std::string id;
   Job job;
   bool distributed_optimizer = true;
-  bool dropout = true;      // Megatron's default of 0.1 for hidden states: a byte an element, twice a layer
-  bool loader_mask = true;  // the data loader makes a causal mask of one byte an element
-  Bytes allocated{0};       // between steps
-  Bytes max_allocated{0};   // highest in a later step
+  Bytes allocated{0};      // between steps
+  Bytes max_allocated{0};  // highest in a later step
   double iteration_s = 0;
 };
 
@@ -48,6 +46,12 @@ inline Job small_gpt(std::int64_t tensor, std::int64_t pipeline, std::int64_t vi
   job.parallel.context = context;
   job.parallel.overlap_grad_reduce = job.parallel.overlap_param_gather = false;
   job.batch = {.micro = 4, .global = 32, .sequence = 1024};
+  // Megatron-LM's defaults, and what all of its functional tests say: no fusion of gradients, deterministic kernels.
+  job.activations = {.attention_dropout = 0.1,
+                     .hidden_dropout = 0.1,
+                     .gradient_fusion = false,
+                     .loader_mask = true,
+                     .deterministic = true};
   return job;
 }
 
@@ -68,7 +72,7 @@ inline Job gpt_7b(std::int64_t tensor, std::int64_t pipeline, std::int64_t virtu
   return job;
 }
 
-/// 15B with squared ReLU and rope. The number of GPUs is not published: 16 data-parallel ranks fit the recorded bytes.
+/// 15B with squared ReLU and rope. The number of GPUs is not published: 32 data-parallel ranks fit the recorded bytes.
 inline Job gpt_15b() {
   Job job = gpt_7b(8, 1, 1, 4);
   job.model.hidden = 6144;
@@ -77,8 +81,9 @@ inline Job gpt_15b() {
   job.model.vocab = 256000;
   job.model.bias = false;
   job.model.positions = Positions::rope;
-  job.parallel.gpus = 128;
+  job.parallel.gpus = 256;
   job.parallel.sequence = true;
+  job.activations = {.loader_mask = true};
   job.batch = {.micro = 4, .global = 1152, .sequence = 4096};
   return job;
 }
@@ -101,6 +106,7 @@ inline Job measured_job(std::int64_t layers, std::int64_t hidden) {
   job.parallel.gpus = 1;
   job.batch = {.micro = 1, .global = 4, .sequence = 2048};
   job.compute.attention = Attention::local;
+  job.activations = {.gradient_fusion = false, .bias_fusion = false, .rope_fusion = false, .loader_mask = true};
   return job;
 }
 
@@ -119,7 +125,6 @@ inline std::vector<RecordedCase> recorded_dense_cases() {
                    .iteration_s = 1.15017});
   cases.push_back({.id = "gpt3_15b_8t_release_sm",
                    .job = gpt_15b(),
-                   .dropout = false,
                    .allocated = {13'268'858'880},
                    .max_allocated = {28'160'194'560}});
   cases.push_back({.id = "gpt3_mcore_te_tp1_pp1_frozen_resume_torch_dist_dist_optimizer",
@@ -165,24 +170,24 @@ inline std::vector<RecordedCase> recorded_dense_cases() {
                    .allocated = {745'395'712},
                    .max_allocated = {2'210'100'224}});
   Job context = small_gpt(2, 1, 1, 2);
+  context.activations.attention_dropout = context.activations.hidden_dropout = 0;
   context.parallel.sequence = true;
   cases.push_back({.id = "gpt3_mcore_te_tp2_pp1_frozen_resume_torch_dist_cp2_nondeterministic",
                    .job = context,
                    .distributed_optimizer = false,
-                   .dropout = false,
                    .allocated = {688'569'856},
                    .max_allocated = {1'220'435'968}});
   context.parallel.pipeline = 2;
   cases.push_back({.id = "gpt3_mcore_te_tp2_pp2_cp2",
                    .job = context,
                    .distributed_optimizer = false,
-                   .dropout = false,
                    .allocated = {510'689'792},
                    .max_allocated = {935'253'504}});
+  Job without_mask = small_gpt(2, 2);
+  without_mask.activations.loader_mask = false;
   cases.push_back({.id = "gpt3_mcore_te_tp2_pp2_resume_torch_dist_no_create_attention_mask_in_dataloader",
-                   .job = small_gpt(2, 2),
+                   .job = without_mask,
                    .distributed_optimizer = false,
-                   .loader_mask = false,
                    .allocated = {514'359'808},
                    .max_allocated = {1'420'306'944}});
   return cases;
@@ -199,6 +204,7 @@ inline Job mixtral(std::int64_t layers, std::int64_t hidden, std::int64_t ffn, s
   job.model.gated = true;
   job.model.norm = Norm::rmsnorm;
   job.model.moe = MoeSpec{.experts = 8, .top_k = 2, .ffn = ffn};
+  job.parallel.gpus = 128;
   job.parallel.tensor = job.parallel.expert_tensor = 2;
   job.batch.micro = 1;
   return job;
@@ -212,7 +218,6 @@ inline std::vector<RecordedCase> recorded_moe_cases() {
   small.batch.global = 1024;
   cases.push_back({.id = "mixtral_8x7b_alltoall_tp2pp4ep4_release_sm",
                    .job = small,
-                   .dropout = false,
                    .allocated = {17'703'632'896},
                    .max_allocated = {27'638'417'408},
                    .iteration_s = 9.17465});
@@ -222,7 +227,6 @@ inline std::vector<RecordedCase> recorded_moe_cases() {
   large.batch.global = 256;
   cases.push_back({.id = "mixtral_8x22b_tp2pp8ep8vpp1_release",
                    .job = large,
-                   .dropout = false,
                    .allocated = {23'002'929'152},
                    .max_allocated = {28'533'706'752},
                    .iteration_s = 6.98051});

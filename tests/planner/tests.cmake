@@ -29,6 +29,9 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/rule_breakers_run.cpp
   planner/rule_breakers_sizes.cpp
   planner/rules_test.cpp
+  planner/whole_state_test.cpp
+  planner/score_test.cpp
   planner/search_test.cpp
+  planner/uneven_pipeline_test.cpp
 )
 target_link_libraries(planner_tests PRIVATE nlohmann_json::nlohmann_json)
