@@ -34,7 +34,8 @@ struct Footprint {
 /// What the last micro-batch leaves in each virtual stage that gets hidden states from another one: its input, which
 /// the module still refers to, and the input's gradient. Source: Megatron-LM core/transformer/transformer_block.py
 /// (set_input_tensor), core/pipeline_parallel/schedules.py (the input retains its gradient). Recorded on last stages
-/// with 1, 2 and 3 virtual stages: two hidden states each, to 5 KiB.
+/// with 1, 2 and 3 virtual stages: two hidden states each, to 5 KiB; with 8, four
+/// more in all, which nothing explains.
 inline constexpr std::int64_t kLeftByStage = 2;
 std::int64_t stages_with_input(const StageLayout& stage);
 
