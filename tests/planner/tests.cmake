@@ -15,6 +15,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/megatron_job_test.cpp
   planner/parameters_test.cpp
   planner/recommend_test.cpp
+  planner/recorded_peaks_test.cpp
   planner/reserved_test.cpp
   planner/verify_memory_test.cpp
   planner/verify_test.cpp
