@@ -11,7 +11,7 @@
 namespace ebb {
 
 struct StageActivations {
-  Bytes saved{0};  // most that is alive when a forward has ended
+  Bytes saved{0};  // most that is alive when a micro-batch has been through the layers, before prediction and loss
   Bytes turn{0};   // what the highest moment of the step has on top: logits and loss, a layer's gradients, a recomputed
                    // block
   // What the step allocates on first use and keeps:

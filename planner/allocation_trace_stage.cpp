@@ -232,6 +232,7 @@ void StageTrace::forward(VirtualStage& stage) {
   batch.layers.resize(stage.layers.size() - stage.whole_from);
   for (std::size_t i = stage.whole_from; i < stage.layers.size(); ++i)
     hidden = layer_forward(*stage.layers[i], hidden, batch.layers[i - stage.whole_from]);
+  if (stage.chunk->output) forward_ends_.push_back(trace_.position());
   if (stage.chunk->mtp_layers > 0) predict(stage, batch);
   batch.last = hidden;
   trace_.advance(std::exchange(lead_, Seconds{0}));
@@ -241,7 +242,7 @@ void StageTrace::forward(VirtualStage& stage) {
     trace_.release(std::exchange(batch.last, TraceTensor{}));  // sent on
   // Local attention masks its scores by it, and so does their gradient.
   if (job_.compute.attention != Attention::local) trace_.release(std::exchange(batch.mask, TraceTensor{}));
-  forward_ends_.push_back(trace_.position());
+  if (!stage.chunk->output) forward_ends_.push_back(trace_.position());
 }
 
 void StageTrace::backward(VirtualStage& stage) {

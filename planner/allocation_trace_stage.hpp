@@ -25,7 +25,8 @@ class StageTrace {
   void begin_warm();
   /// All forwards and backwards of one step.
   void run();
-  /// Where each forward of a micro-batch through a virtual stage ended, in events of the trace's part.
+  /// Where each forward of a micro-batch through the layers of a virtual stage ended, before prediction and loss, in
+  /// events of the trace's part.
   const std::vector<std::size_t>& forward_ends() const { return forward_ends_; }
   /// Of Megatron-LM's one buffer for what is gathered or multiplied into: as much as this step needs.
   Bytes shared_buffer() const { return shared_bytes_; }
