@@ -33,6 +33,7 @@ StageActivations stage_activations(const Job& job, const StageLayout& stage) {
     peak = std::max(peak, live);
   }
   result.shared_buffer = run.shared_buffer();
+  result.gradient_stand_ins = run.gradient_stand_ins();
   result.turn = peak - result.saved;
   return result;
 }

@@ -11,10 +11,12 @@
 namespace ebb {
 
 struct StageActivations {
-  Bytes saved{0};  // most that is alive when a forward has ended
+  Bytes saved{0};  // most that is alive when a micro-batch has been through the layers, before prediction and loss
   Bytes turn{0};   // what the highest moment of the step has on top: logits and loss, a layer's gradients, a recomputed
                    // block
-  Bytes shared_buffer{0};  // Megatron-LM's GlobalMemoryBuffer, which stays
+  // What the step allocates on first use and keeps:
+  Bytes gradient_stand_ins{0};  // Transformer Engine's, in the place of fused weight gradients
+  Bytes shared_buffer{0};       // Megatron-LM's GlobalMemoryBuffer, which stays
 };
 
 /// By walking the allocations of one step (allocation_trace_stage.hpp) in the order of the pipeline schedule.

@@ -10,7 +10,6 @@
 #include "planner/lowerings.hpp"
 #include "planner/trace_builder.hpp"
 #include "planner/weight_bytes.hpp"
-#include "planner/workspaces.hpp"
 
 namespace ebb {
 
@@ -105,9 +104,6 @@ void RankTrace::step(bool first) {
     leftovers_go(one_stage);
     for (const TraceTensor copy : copies_) trace_.release_kept(copy);  // zero_grad
   }
-  trace_.term(MemoryTerm::workspaces);
-  if (first)
-    for (const Bytes size : gradient_placeholders(job_, *rank_.stage)) trace_.allocate(trace_.keep(), size);
   state_.begin_step(first);
   stage_.run();
   state_.finalize(first);

@@ -50,8 +50,13 @@ TraceTensor StageTrace::logits_backward(TraceTensor softmax, TraceTensor input) 
     const TraceTensor split = trace_.allocate(hidden());
     trace_.release(std::exchange(gradient, split));
   }
-  // Fused or not: where it is added in the product, autograd still gets a tensor of its shape.
-  const TraceTensor weight = trace_.allocate(weight_bytes());
+  // Fused or not: where it is added in the product, autograd still gets a tensor of its shape, with Transformer Engine
+  // at hand a stand-in that stays (core/tensor_parallel/layers.py).
+  const bool stands_in = job_.activations.gradient_fusion && job_.compute.attention != Attention::local;
+  if (stands_in)
+    gradient_stand_in(static_cast<std::uint32_t>(padded_vocabulary(job_) / job_.parallel.tensor), weight_bytes());
+  trace_.term(MemoryTerm::backward);
+  const TraceTensor weight = stands_in ? TraceTensor{} : trace_.allocate(weight_bytes());
   for (const TraceTensor tensor : {input, logits, weight}) trace_.release(tensor);
   return gradient;
 }

@@ -110,7 +110,10 @@ void StageTrace::play(const std::vector<LayerTape::Op>& ops, std::vector<TraceTe
         trace_.release(std::exchange(tensors[op.slot], TraceTensor{}));
         break;
       case LayerTape::Kind::first_use:
-        first_use(static_cast<FirstUse>(op.slot), op.bytes);
+        if (static_cast<FirstUse>(op.slot) == FirstUse::gradient_stand_in)
+          gradient_stand_in(op.rows, op.bytes);
+        else
+          first_use(static_cast<FirstUse>(op.slot), op.bytes);
         break;
     }
   }
@@ -121,6 +124,21 @@ void StageTrace::first_use(FirstUse what, Bytes bytes) {
   if (std::exchange(in_use_[static_cast<std::size_t>(what)], true)) return;
   trace_.term(MemoryTerm::workspaces);
   for (const Bytes workspace : workspaces_of(job_, what)) trace_.allocate(trace_.keep(), workspace);
+}
+
+void StageTrace::gradient_stand_in(std::uint32_t rows, Bytes bytes) {
+  const std::pair<std::uint32_t, Bytes> shape{rows, bytes};
+  if (std::find(stand_ins_.begin(), stand_ins_.end(), shape) != stand_ins_.end()) return;
+  stand_ins_.push_back(shape);
+  if (is_warm_) return;
+  trace_.term(MemoryTerm::workspaces);
+  trace_.allocate(trace_.keep(), bytes);
+}
+
+Bytes StageTrace::gradient_stand_ins() const {
+  Bytes sum{0};
+  for (const auto& [rows, bytes] : stand_ins_) sum += bytes;
+  return sum;
 }
 
 /// Megatron-LM's GlobalMemoryBuffer: one tensor for all, replaced by a larger one where it does not suffice.
@@ -214,6 +232,7 @@ void StageTrace::forward(VirtualStage& stage) {
   batch.layers.resize(stage.layers.size() - stage.whole_from);
   for (std::size_t i = stage.whole_from; i < stage.layers.size(); ++i)
     hidden = layer_forward(*stage.layers[i], hidden, batch.layers[i - stage.whole_from]);
+  if (stage.chunk->output) forward_ends_.push_back(trace_.position());
   if (stage.chunk->mtp_layers > 0) predict(stage, batch);
   batch.last = hidden;
   trace_.advance(std::exchange(lead_, Seconds{0}));
@@ -223,7 +242,7 @@ void StageTrace::forward(VirtualStage& stage) {
     trace_.release(std::exchange(batch.last, TraceTensor{}));  // sent on
   // Local attention masks its scores by it, and so does their gradient.
   if (job_.compute.attention != Attention::local) trace_.release(std::exchange(batch.mask, TraceTensor{}));
-  forward_ends_.push_back(trace_.position());
+  if (!stage.chunk->output) forward_ends_.push_back(trace_.position());
 }
 
 void StageTrace::backward(VirtualStage& stage) {

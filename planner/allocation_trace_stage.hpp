@@ -6,6 +6,7 @@
 #include <array>
 #include <deque>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "planner/layer_activations.hpp"
@@ -24,10 +25,13 @@ class StageTrace {
   void begin_warm();
   /// All forwards and backwards of one step.
   void run();
-  /// Where each forward of a micro-batch through a virtual stage ended, in events of the trace's part.
+  /// Where each forward of a micro-batch through the layers of a virtual stage ended, before prediction and loss, in
+  /// events of the trace's part.
   const std::vector<std::size_t>& forward_ends() const { return forward_ends_; }
   /// Of Megatron-LM's one buffer for what is gathered or multiplied into: as much as this step needs.
   Bytes shared_buffer() const { return shared_bytes_; }
+  /// Of what Transformer Engine hands autograd in the place of fused weight gradients.
+  Bytes gradient_stand_ins() const;
 
  private:
   /// One layer in one micro-batch: tensors by slot of its tape.
@@ -84,6 +88,7 @@ class StageTrace {
   void play(const std::vector<LayerTape::Op>& ops, std::vector<TraceTensor>& tensors);
   void first_use(FirstUse what, Bytes bytes);
   void grow_shared_buffer(Bytes bytes);
+  void gradient_stand_in(std::uint32_t rows, Bytes bytes);
 
   Bytes hidden() const { return hidden_state_bytes(job_); }
   std::int64_t element() const { return size_of(job_.precision.params); }
@@ -96,6 +101,7 @@ class StageTrace {
   std::vector<VirtualStage> stages_;
   std::array<bool, kFirstUses> in_use_{};
   bool is_warm_ = false;
+  std::vector<std::pair<std::uint32_t, Bytes>> stand_ins_;
   TraceTensor shared_buffer_;
   Bytes shared_bytes_{0};
   bool has_angles_ = false;  // of rotary embedding

@@ -61,11 +61,10 @@ Footprint footprint_of(const Job& job, const StageLayout& stage, Numel owned) {
   for (const BufferLayout& buffer : stage.buffers) padded += buffer.numel;
   footprint.resident.push_back({"gradients", bytes_of(padded, size_of(job.precision.grads))});
   add_workspaces(job, footprint.resident);
-  Bytes placeholders{0};
-  for (const Bytes size : gradient_placeholders(job, stage)) placeholders += size;
-  if (placeholders.value > 0) footprint.resident.push_back({"weight gradient placeholders", placeholders});
   const StageActivations alive = stage_activations(job, stage);
   if (alive.shared_buffer.value > 0) footprint.resident.push_back({"gather and score buffer", alive.shared_buffer});
+  if (alive.gradient_stand_ins.value > 0)
+    footprint.resident.push_back({"gradient stand-ins", alive.gradient_stand_ins});
   footprint.activations = alive.saved;
   if (const std::int64_t stages = stages_with_input(stage); stages > 0) {
     const Bytes of_one = kLeftByStage * hidden_state_bytes(job);

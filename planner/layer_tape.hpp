@@ -15,12 +15,13 @@ namespace ebb {
 
 /// What a process allocates when it is first needed and then keeps.
 enum class FirstUse : std::uint8_t {
-  forward_matmul,   // matrix-library workspace of the thread that runs forward
-  backward_matmul,  // ... and of autograd's thread
-  grouped_matmul,   // workspaces of grouped matrix products
-  shared_buffer,    // Megatron-LM's: scores of local attention and gathered rows are written to it
+  forward_matmul,     // matrix-library workspace of the thread that runs forward
+  backward_matmul,    // ... and of autograd's thread
+  grouped_matmul,     // workspaces of grouped matrix products
+  shared_buffer,      // Megatron-LM's: scores of local attention and gathered rows are written to it
+  gradient_stand_in,  // what autograd gets for a weight whose gradient was added in the product: one for each shape
 };
-inline constexpr std::size_t kFirstUses = 4;
+inline constexpr std::size_t kFirstUses = 5;
 
 struct LayerTape {
   using Slot = std::uint32_t;
@@ -33,6 +34,7 @@ struct LayerTape {
     Slot slot = 0;  // first_use: a FirstUse
     Bytes bytes{0};
     MemoryTerm term = MemoryTerm::other;  // allocate only
+    std::uint32_t rows = 0;               // gradient_stand_in: with the bytes, its shape
   };
   std::vector<Op> forward;   // leaves what backward needs
   std::vector<Op> backward;  // frees that

@@ -165,7 +165,7 @@ void AttentionTape::scores() {
 AttentionTape::Slot AttentionTape::backward(Slot input, Slot gradient) {
   const Slot rows = tape_.gathered(sizes_.whole);
   const Slot context = tape_.matmul(sizes_.context);
-  tape_.weight_gradient(sizes_.context / (sizes_.element * sizes_.tokens) * tape_.job.model.hidden);
+  tape_.weight_gradient(tape_.job.model.hidden, sizes_.context / (sizes_.element * sizes_.tokens));
   tape_.release(quantized_context_, rows, gradient);
   if (tape_.job.model.mla && tape_.drops("mla_up_proj")) {
     const TermScope scope(tape_, MemoryTerm::attention);
@@ -270,23 +270,27 @@ AttentionTape::Slot AttentionTape::mixed_backward(Slot input) {
   tape_.release(query_gradient_, key_gradient_, value_gradient_, normed_query_, normed_key_);
   const Slot rows = tape_.gathered(sizes_.gathered);
   const Slot gradient = tape_.row_parallel(sizes_.whole, sizes_.split);
-  tape_.weight_gradient(bytes / (sizes_.element * sizes_.tokens) * tape_.job.model.hidden);
+  tape_.weight_gradient(bytes / (sizes_.element * sizes_.tokens), tape_.job.model.hidden);
   tape_.release(input, mixed, rows);
   return gradient;
 }
 
 AttentionTape::Slot AttentionTape::latent_backward(Slot input) {
   const MlaSpec& mla = *tape_.job.model.mla;
+  const std::int64_t queries = (mla.qk_head_dim + mla.qk_rope_head_dim) * sizes_.heads;
   const Slot both = tape_.allocate(sizes_.element * sizes_.tokens * (mla.qk_head_dim + mla.v_head_dim) * sizes_.heads);
   tape_.release(key_gradient_, value_gradient_);
   Slot normed = tape_.matmul(sizes_.element * sizes_.rows * mla.kv_lora_rank);
+  tape_.weight_gradient((mla.qk_head_dim + mla.v_head_dim) * sizes_.heads, mla.kv_lora_rank);
   tape_.release(both, normed_latent_key_);
   Slot latent = tape_.allocate(sizes_.element * sizes_.rows * (mla.kv_lora_rank + mla.qk_rope_head_dim));
   tape_.release(normed, latent_key_);
   const Slot gradient = tape_.matmul(sizes_.split);
+  tape_.weight_gradient(mla.kv_lora_rank + mla.qk_rope_head_dim, tape_.job.model.hidden);
   tape_.release(latent);
   if (mla.q_lora_rank > 0) {
     normed = tape_.matmul(sizes_.element * sizes_.rows * mla.q_lora_rank);
+    tape_.weight_gradient(queries, mla.q_lora_rank);
     tape_.release(query_gradient_, normed_latent_query_);
     latent = tape_.allocate(sizes_.element * sizes_.rows * mla.q_lora_rank);
     tape_.release(normed, latent_query_);
@@ -294,6 +298,7 @@ AttentionTape::Slot AttentionTape::latent_backward(Slot input) {
     latent = query_gradient_;
   }
   const Slot other = tape_.matmul(sizes_.split);
+  tape_.weight_gradient(mla.q_lora_rank > 0 ? mla.q_lora_rank : queries, tape_.job.model.hidden);
   tape_.release(latent, input, other);
   return gradient;
 }

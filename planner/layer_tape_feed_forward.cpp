@@ -44,7 +44,6 @@ FeedForwardTape::Slot FeedForwardTape::result() {
 
 FeedForwardTape::Slot FeedForwardTape::backward(Slot input, Slot gradient) {
   if (shape_.columns == 0) return kNoSlot;
-  const std::int64_t weight = shape_.weights * shape_.columns * shape_.width;
   if (shape_.drops_all) {
     const TermScope scope(tape_, term());
     tape_.release(run());
@@ -54,12 +53,12 @@ FeedForwardTape::Slot FeedForwardTape::backward(Slot input, Slot gradient) {
   }
   const Slot rows = shape_.experts ? kNoSlot : tape_.gathered(sizes_.whole);
   const Slot active = tape_.matmul(column_bytes_);
-  tape_.weight_gradient(weight);
+  tape_.weight_gradient(shape_.width, shape_.columns, shape_.weights);
   tape_.release(active_, rows, gradient);
   const Slot up = activation_backward(active);
   const Slot input_rows = shape_.experts ? kNoSlot : tape_.gathered(sizes_.gathered);
   const Slot input_gradient = result();
-  tape_.weight_gradient(weight * gates());
+  tape_.weight_gradient(shape_.columns * gates(), shape_.width, shape_.weights);
   tape_.release(input, up, input_rows);
   return input_gradient;
 }

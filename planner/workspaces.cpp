@@ -1,8 +1,6 @@
 #include "planner/workspaces.hpp"
 
 #include <algorithm>
-#include <set>
-#include <utility>
 
 namespace ebb {
 
@@ -28,12 +26,6 @@ bool has_grouped_products(const Job& job) {
 /// Its layers use it, and so does Megatron-LM's router, whatever the layers are (moe_utils.py: te_general_gemm).
 bool uses_transformer_engine(const Job& job) {
   return job.compute.attention != Attention::local || job.model.moe.has_value();
-}
-
-/// Of a Transformer Engine layer: neither embedding nor router nor gate.
-bool is_linear_weight(const Parameter& parameter) {
-  return parameter.columns > 0 && (parameter.name.find("linear_") != std::string::npos ||
-                                   parameter.name.find("_proj.weight") != std::string::npos);
 }
 
 Bytes sum_of(const std::vector<Bytes>& sizes) {
@@ -62,19 +54,6 @@ std::vector<Bytes> workspaces_of(const Job& job, FirstUse what) {
 
 Bytes matrix_workspaces(const Job& job) {
   return sum_of(workspaces_of(job, FirstUse::forward_matmul)) + sum_of(workspaces_of(job, FirstUse::backward_matmul));
-}
-
-std::vector<Bytes> gradient_placeholders(const Job& job, const StageLayout& stage) {
-  if (!job.activations.gradient_fusion || job.compute.attention == Attention::local) return {};
-  std::set<std::pair<std::int64_t, std::int64_t>> shapes;
-  const bool output = std::any_of(stage.chunks.begin(), stage.chunks.end(), [](const auto& c) { return c.output; });
-  for (const Parameter& parameter : stage.parameters)
-    if (is_linear_weight(parameter) || (output && parameter.embedding_or_output))
-      shapes.emplace(parameter.rows, parameter.columns);
-  std::vector<Bytes> sizes;
-  for (const auto& [rows, columns] : shapes)
-    sizes.push_back(bytes_of(Numel{rows * columns}, size_of(job.precision.params)));
-  return sizes;
 }
 
 Bytes grouped_matrix_workspaces(const Job& job) { return sum_of(workspaces_of(job, FirstUse::grouped_matmul)); }

@@ -26,10 +26,4 @@ std::vector<Bytes> workspaces_of(const Job& job, FirstUse what);
 Bytes matrix_workspaces(const Job& job);
 Bytes grouped_matrix_workspaces(const Job& job);
 
-/// Where weight gradients add up inside the product, autograd still wants a gradient of each weight. Transformer Engine
-/// hands out a placeholder in the activations' type, one for each shape among the stage's weights, and keeps it.
-/// Megatron-LM's output layer asks it for one too. Sources: TransformerEngine pytorch/module/base.py (get_dummy_wgrad),
-/// Megatron-LM core/tensor_parallel/layers.py. Recorded: 27.7 MiB for a 512-wide model with 25,216 rows of output.
-std::vector<Bytes> gradient_placeholders(const Job& job, const StageLayout& stage);
-
 }  // namespace ebb

@@ -70,7 +70,7 @@ TEST_CASE("the measured 6.3 B job: the same terms add up to the measured bytes")
 }
 
 TEST_CASE("dense single-stage recorded cases: allocated between steps within 10 MiB, the 15 B one within 26") {
-  // The 15 B case: 96 MiB of workspaces, 192 of gathered rows of the output layer, 468 of placeholders of its fused
+  // The 15 B case: 96 MiB of workspaces, 192 of gathered rows of the output layer, 468 of stand-ins of its fused
   // weight gradients, at 32 data-parallel ranks.
   Job instances = small_gpt(2, 1);
   instances.parallel.optimizer_instances = 2;

@@ -19,6 +19,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/parameters_test.cpp
   planner/quantization_test.cpp
   planner/recommend_test.cpp
+  planner/recorded_peaks_test.cpp
   planner/reserved_test.cpp
   planner/verify_memory_test.cpp
   planner/verify_test.cpp

@@ -2,6 +2,7 @@
 // parameters, under Muon; and that such jobs plan, verify and simulate. Sizes are counted by hand.
 #include <algorithm>
 
+#include "planner/activations.hpp"
 #include "planner/layer_wise_layout.hpp"
 #include "planner/lower.hpp"
 #include "planner/optimizer_traffic.hpp"
@@ -9,7 +10,6 @@
 #include "planner/search.hpp"
 #include "planner/term_account.hpp"
 #include "planner/verify.hpp"
-#include "planner/workspaces.hpp"
 #include "sim/torch_allocator.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/layout_jobs.hpp"
@@ -252,16 +252,12 @@ TEST_CASE("jobs whose state is not sliced plan without hazards, agree with their
 
 // gpt3_mcore_te_tp2_pp2_resume_torch_dist_defer_embedding_wgrad_compute, the recorded case that fuses gradients, has
 // 30.1 MiB more than its terms without them, of which 2.4 MiB are left in its twin that does not fuse.
-TEST_CASE("fused weight gradients leave one placeholder a shape, the output layer's among them") {
+TEST_CASE("fused weight gradients leave one stand-in a shape, the output layer's among them") {
   Job job = test::job(test::gpt3_small(), 8, 2, 2);
   const StageLayout last = stage_layout(job, 1);
   // Half of: query, key and value 1536 x 512, projection 512 x 512, MLP 2048 x 512 twice, output 50,432 x 512.
   constexpr std::int64_t kHalf = 512 * (768 + 256 + 1024 + 1024);
-  const auto sum = [&](const StageLayout& stage) {
-    Bytes bytes{0};
-    for (const Bytes size : gradient_placeholders(job, stage)) bytes += size;
-    return bytes;
-  };
+  const auto sum = [&](const StageLayout& stage) { return stage_activations(job, stage).gradient_stand_ins; };
   CHECK(sum(last) == Bytes{2 * (kHalf + 25216 * 512)});
   CHECK(sum(stage_layout(job, 0)) == Bytes{2 * kHalf});
   CHECK(sum(last).value >> 20 == 27);
