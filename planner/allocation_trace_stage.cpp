@@ -24,13 +24,6 @@ std::int64_t allocations_of(const std::vector<LayerTape::Op>& ops) {
                        [](const LayerTape::Op& op) { return op.kind == LayerTape::Kind::allocate; });
 }
 
-/// Micro-batches that a step of the trace has: enough to fill the pipeline, and two more. Those in between repeat.
-std::int64_t traced_micro_batches(const Job& job) {
-  const std::int64_t stages = job.parallel.pipeline;
-  const std::int64_t enough = job.parallel.virtual_pipeline > 1 ? 2 * stages : stages + 2;
-  return std::clamp<std::int64_t>(job.micro_batches(), 1, enough);
-}
-
 std::int64_t warm_up(const Job& job, std::int64_t rank, std::int64_t visits) {
   const std::int64_t stages = job.parallel.pipeline;
   const std::int64_t virtual_stages = job.parallel.virtual_pipeline;
@@ -50,6 +43,12 @@ std::vector<std::size_t> visits_of(const Job& job, std::int64_t micro_batches) {
 }
 
 }  // namespace
+
+std::int64_t traced_micro_batches(const Job& job) {
+  const std::int64_t stages = job.parallel.pipeline;
+  const std::int64_t enough = job.parallel.virtual_pipeline > 1 ? 2 * stages : stages + 2;
+  return std::clamp<std::int64_t>(job.micro_batches(), 1, enough);
+}
 
 StageTrace::StageTrace(TraceBuilder& trace, const RankModel& rank)
     : trace_(trace), rank_(rank), job_(*rank.job), dense_(layer_tape(job_, false)) {
@@ -176,6 +175,7 @@ TraceTensor StageTrace::first_input(const VirtualStage& stage, MicroBatch& batch
 }
 
 void StageTrace::forward(VirtualStage& stage) {
+  trace_.mark(Phase::forward);
   MicroBatch& batch = stage.alive.emplace_back();
   TraceTensor hidden = first_input(stage, batch);
   for (std::size_t i = 0; i < stage.whole_from; i += stage.recomputed_by)
@@ -194,6 +194,7 @@ void StageTrace::forward(VirtualStage& stage) {
 
 void StageTrace::backward(VirtualStage& stage) {
   EBB_ASSERT(!stage.alive.empty());
+  trace_.mark(Phase::backward);
   MicroBatch batch = std::move(stage.alive.front());
   stage.alive.pop_front();
   // What the next stage sends stays until backward has ended.

@@ -5,6 +5,7 @@
 #include "planner/allocation_trace_state.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "planner/chunking.hpp"
 #include "planner/lowerings.hpp"
@@ -53,6 +54,7 @@ StateTrace::StateTrace(TraceBuilder& trace, const RankModel& rank, const Candida
 }
 
 void StateTrace::masters(Range range, Moves moves) {
+  trace_.term(MemoryTerm::masters);
   for (std::size_t i = range.begin; i < range.end; ++i) {
     if (moves == Moves::in)
       trace_.allocate(master_[i], bytes(i, rank_.job->precision.master));
@@ -62,6 +64,7 @@ void StateTrace::masters(Range range, Moves moves) {
 }
 
 void StateTrace::moments(Range range, Moves moves) {
+  trace_.term(MemoryTerm::moments);
   for (std::size_t i = range.begin; i < range.end; ++i) {
     if (moves == Moves::in) {
       trace_.allocate(exp_avg_[i], bytes(i, rank_.job->precision.exp_avg));
@@ -98,6 +101,7 @@ void StateTrace::adam(Range range, bool creates) {
 }
 
 void StateTrace::scratch(Range range) {
+  trace_.term(MemoryTerm::optimizer_scratch);
   std::vector<TraceTensor> tensors;
   for (int k = 0; k < scratch_tensors_; ++k)
     for (std::size_t i = range.begin; i < range.end; ++i) tensors.push_back(trace_.allocate(bytes(i, Dtype::fp32)));
@@ -107,6 +111,7 @@ void StateTrace::scratch(Range range) {
 /// clone().float()
 void StateTrace::make_masters(Range range) {
   for (std::size_t i = range.begin; i < range.end; ++i) {
+    trace_.term(MemoryTerm::optimizer_scratch);
     const TraceTensor clone = trace_.allocate(bytes(i, rank_.job->precision.params));
     masters({i, i + 1}, Moves::in);
     trace_.release(clone);
@@ -121,6 +126,7 @@ void StateTrace::init() {
     case Policy::windowed:
       return make_masters(all());
     case Policy::chunked:  // built in host memory; the device tensor gives its storage back at once
+      trace_.term(MemoryTerm::masters);
       for (std::size_t i = 0; i < rank_.shards.size(); ++i) trace_.pass(bytes(i, rank_.job->precision.master));
       return;
     case Policy::cpu_adam:
@@ -132,9 +138,10 @@ void StateTrace::init() {
 
 void StateTrace::begin_step(bool first) {
   const bool full_reload = candidate_.policy == Policy::full_reload;
-  if (full_reload && !first) state(all(), Moves::out);
-  if (full_reload && first && masters_at_init_) masters(all(), Moves::out);
-  if (candidate_.policy == Policy::windowed) masters_leave(first);
+  const bool here = !std::exchange(away_, false);
+  if (full_reload && here && !first) state(all(), Moves::out);
+  if (full_reload && here && first && masters_at_init_) masters(all(), Moves::out);
+  if (candidate_.policy == Policy::windowed && here) masters_leave(first);
 }
 
 void StateTrace::finalize(bool first) {
@@ -145,6 +152,7 @@ void StateTrace::finalize(bool first) {
 }
 
 void StateTrace::step(bool first) {
+  has_moments_ = true;
   switch (candidate_.policy) {
     case Policy::resident:
     case Policy::full_reload:
@@ -176,6 +184,7 @@ void StateTrace::step_chunks(bool first) {
 /// Gradients leave as they are; parameters come back through one fp32 tensor a shard.
 void StateTrace::step_on_host(bool first) {
   adam({on_host_, rank_.shards.size()}, first);
+  trace_.term(MemoryTerm::optimizer_scratch);
   for (std::size_t i = 0; i < on_host_; ++i) trace_.pass(bytes(i, Dtype::fp32));
 }
 
@@ -183,6 +192,7 @@ void StateTrace::step_pipelined() {
   const std::int64_t chunks = ceil_div(rank_.owned.value, candidate_.chunk_numel.value);
   const Bytes slot = bytes_of(candidate_.chunk_numel, rank_.job->precision.state_bytes());
   std::vector<TraceTensor> slots(static_cast<std::size_t>(std::min<std::int64_t>(candidate_.slots, chunks)));
+  trace_.term(MemoryTerm::moments);
   for (TraceTensor& tensor : slots) tensor = trace_.allocate(slot);
   for (const TraceTensor tensor : slots) trace_.release(tensor);
 }

@@ -11,6 +11,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/host_bytes_test.cpp
   planner/hosts_test.cpp
   planner/layout_test.cpp
+  planner/life_test.cpp
   planner/lower_test.cpp
   planner/parameters_test.cpp
   planner/recommend_test.cpp
