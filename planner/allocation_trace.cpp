@@ -139,6 +139,7 @@ void RankTrace::step(StepKind kind) {
   trace_.mark(Phase::forward);
   if (!first) leftovers_go(one_stage);
   state_.begin_step(without_moments);
+  trace_.term(MemoryTerm::other);
   stage_.run();
   trace_.mark(Phase::finalize);
   state_.finalize(without_moments);

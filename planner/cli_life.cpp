@@ -10,6 +10,8 @@ reports::Phase report_of(const LifePhase& phase) {
   report.name = name_of(phase.phase);
   report.variant = phase.variant;
   report.later = phase.later;
+  report.in_step = phase.phase == Phase::forward || phase.phase == Phase::backward || phase.phase == Phase::finalize ||
+                   phase.phase == Phase::step || phase.phase == Phase::gather;
   report.rank = phase.rank;
   report.duration = phase.seconds;
   report.exposed = phase.exposed;

@@ -228,19 +228,17 @@ void merge_first_steps(const RankModel& rank, Seconds optimizer, Seconds step, A
   answer.first_steps_pinned = std::max(answer.first_steps_pinned, steps.pinned_in_first + steps.pinned_in_second);
 }
 
-/// What the allocator may hold at most where `peak` is alive for a moment.
-Bytes bound_of_moment(const RankModel& rank, Bytes peak) {
-  const Bytes always = rank.footprint.resident_total();
-  return reserved_bound(
-      Policy::resident,
-      {.always = always, .leaving = {}, .forward_backward = std::min(always, peak), .step = std::max(peak, always)});
+/// What the allocator may hold at most where `peak` is alive for a moment outside the step: whole shards side by side
+/// leave gaps like activations, not like chunks that come and go.
+Bytes bound_of_moment(Bytes peak) {
+  return reserved_bound(Policy::resident, {.always = {}, .leaving = {}, .forward_backward = peak, .step = {}});
 }
 
 /// A checkpoint's load and save, where they need more than the steps.
 void merge_checkpoint(const RankModel& rank, Answer& answer) {
   const Candidate& candidate = answer.candidate;
   const auto merge = [&](Phase phase, Bytes peak) {
-    const Bytes bound = peak.value > 0 ? bound_of_moment(rank, peak) : Bytes{0};
+    const Bytes bound = bound_of_moment(peak);
     if (bound <= answer.device_reserved) return;
     answer.device_reserved = bound;
     answer.decides = phase;
@@ -353,7 +351,7 @@ void Evaluator::replay_allocator(Answer& answer) const {
   for (const std::size_t index : answer.reserving_ranks) {
     const RankModel& rank = ranks_.ranks()[index];
     answer.device_resume =
-        std::max(answer.device_resume, bound_of_moment(rank, load_peak(rank, answer.candidate, Start::resume)));
+        std::max(answer.device_resume, bound_of_moment(load_peak(rank, answer.candidate, Start::resume)));
     const AllocationTrace trace = allocation_trace(rank, answer.candidate);
     Bytes needed{0};
     Bytes likely{0};

@@ -68,7 +68,7 @@ class Lifetime {
   void replay(std::size_t index);
   void add(const PartMemory& part, const RankModel& rank);
   void add_times(LifePhase& phase);
-  void add_upper(LifePhase& phase, Bytes between);
+  void add_upper(LifePhase& phase);
   PhaseTime step_time(Phase phase) const;
   PhaseTime skip_time() const;
   Seconds exposed_in_step() const;
@@ -79,8 +79,7 @@ class Lifetime {
   const SlowestRank& slowest_;
   Start start_;
   std::vector<LifePhase> phases_;
-  std::vector<Bytes> between_;  // by phase: allocated when nothing of it is alive
-  Bytes highest_{-1};           // peak of the rank that the curve shows
+  Bytes highest_{-1};  // peak of the rank that the curve shows
   std::int64_t curve_rank_ = 0;
   TracePart steady_;
   std::vector<LivePoint> live_;
@@ -111,7 +110,6 @@ void Lifetime::add(const PartMemory& part, const RankModel& rank) {
       std::find_if(phases_.begin(), phases_.end(), [&](const LifePhase& phase) { return phase.phase == part.phase; });
   if (known == phases_.end()) {
     phases_.emplace_back();
-    between_.emplace_back();
     known = phases_.end() - 1;
     known->phase = part.phase;
     known->variant = variant_of(job_, part.phase, start_);
@@ -124,17 +122,15 @@ void Lifetime::add(const PartMemory& part, const RankModel& rank) {
   known->device_peak = part.peak_allocated;
   known->rank = rank.rank;
   known->terms = life_terms(rank, answer_.candidate, part.phase, part.at_peak);
-  between_[static_cast<std::size_t>(known - phases_.begin())] = std::min(part.began_with, part.allocated);
 }
 
 /// What the replay holds, the margins that the decision goes by (reserve_margin.hpp), and what neither knows.
-void Lifetime::add_upper(LifePhase& phase, Bytes between) {
+void Lifetime::add_upper(LifePhase& phase) {
   const auto add_term = [&](const char* name, Bytes bytes) {
     if (bytes.value > 0) phase.uncertainty.push_back({name, bytes});
   };
-  Bytes margin = reserved_bound(
-      Policy::resident,
-      {.always = between, .leaving = {}, .forward_backward = between, .step = std::max(phase.device_peak, between)});
+  Bytes margin = reserved_bound(Policy::resident,
+                                {.always = {}, .leaving = {}, .forward_backward = phase.device_peak, .step = {}});
   for (const PhaseAnswer& of_step : answer_.phases)
     if (of_step.phase == phase.phase) margin = of_step.device_reserved;
   phase.device_reserved = std::max(phase.device_reserved, phase.device_peak);
@@ -217,16 +213,11 @@ std::vector<LifePhase> Lifetime::phases() {
   for (const std::size_t index : answer_.reserving_ranks) replay(index);
   const bool gathers = std::any_of(slowest_.summary.phases.begin(), slowest_.summary.phases.end(),
                                    [](const PhaseSummary& phase) { return phase.phase == Phase::gather; });
-  for (std::size_t i = 0; i < phases_.size() && !gathers; ++i) {
-    if (phases_[i].phase != Phase::gather) continue;
-    phases_.erase(phases_.begin() + static_cast<std::ptrdiff_t>(i));
-    between_.erase(between_.begin() + static_cast<std::ptrdiff_t>(i));
-  }
-  for (std::size_t i = 0; i < phases_.size(); ++i) {
-    add_upper(phases_[i], between_[i]);
-    add_times(phases_[i]);
-    phases_[i].host =
-        host_totals(job_, evaluator_.hosts(), evaluator_.ranks(), answer_.candidate, phases_[i].phase, start_);
+  if (!gathers) std::erase_if(phases_, [](const LifePhase& phase) { return phase.phase == Phase::gather; });
+  for (LifePhase& phase : phases_) {
+    add_upper(phase);
+    add_times(phase);
+    phase.host = host_totals(job_, evaluator_.hosts(), evaluator_.ranks(), answer_.candidate, phase.phase, start_);
   }
   return phases_;
 }

@@ -94,7 +94,7 @@ std::string Origin::checkpoint() const {
                        reload_tensors(job_).size());
   const bool targets = std::any_of(rank_.stage->parameters.begin(), rank_.stage->parameters.end(),
                                    [](const Parameter& parameter) { return parameter.quantized; });
-  if (targets) text += std::string(text.empty() ? "" : "; ") + "2 B an FP8 weight to load into";
+  if (targets) text += fmt::format("{}2 B an FP8 weight to load into", text.empty() ? "" : "; ");
   return text;
 }
 

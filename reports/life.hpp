@@ -25,7 +25,8 @@ struct PeakTerm {
 struct Phase {
   std::string name;
   std::string variant;
-  bool later = false;  // a resume that the job does not begin with
+  bool later = false;    // a resume that the job does not begin with
+  bool in_step = false;  // one of those that make up a steady step
   std::int64_t rank = 0;
   Seconds duration{0};
   Seconds exposed{0};

@@ -11,6 +11,7 @@ Json json_of(const Phase& phase, bool with_terms) {
   json["name"] = phase.name;
   json["variant"] = phase.variant;
   json["later"] = phase.later;
+  json["in_step"] = phase.in_step;
   json["seconds"] = phase.duration.value;
   json["exposed_seconds"] = phase.exposed.value;
   json["stored_bytes"] = phase.stored.value;

@@ -113,8 +113,9 @@ void append_life(std::string& text, const std::vector<Phase>& phases, const Styl
 
 std::string to_text(const ExplainReport& report, const Style& style) {
   const Candidate& c = report.candidate;
-  std::string text = fmt::format("{}\n{}{} ({})\n", job_line(report.header), c.policy,
-                                 parameters_of(c) == "-" ? "" : " " + parameters_of(c), report.chosen);
+  const std::string parameters = parameters_of(c);
+  std::string text = fmt::format("{}\n{}{}{} ({})\n", job_line(report.header), c.policy, parameters == "-" ? "" : " ",
+                                 parameters == "-" ? "" : parameters, report.chosen);
   if (report.phase) {
     for (const Phase& phase : report.phases) append_phase(text, phase, style);
     append_curve(text, report.curve);
