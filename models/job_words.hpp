@@ -12,7 +12,7 @@ namespace ebb {
 
 // What Megatron accepts: --bf16/--fp16, --main-grads-dtype, --exp-avg-dtype, --main-params-dtype.
 inline constexpr Choice<Dtype> kParamTypes[] = {{"bf16", Dtype::bf16}, {"fp16", Dtype::fp16}, {"fp32", Dtype::fp32}};
-inline constexpr Choice<Dtype> kGradTypes[] = {{"fp32", Dtype::fp32}, {"bf16", Dtype::bf16}};
+inline constexpr Choice<Dtype> kGradTypes[] = {{"fp32", Dtype::fp32}, {"bf16", Dtype::bf16}, {"fp16", Dtype::fp16}};
 inline constexpr Choice<Dtype> kMomentTypes[] = {
     {"fp32", Dtype::fp32}, {"bf16", Dtype::bf16}, {"fp16", Dtype::fp16}, {"fp8", Dtype::fp8}};
 inline constexpr Choice<Dtype> kMasterTypes[] = {{"fp32", Dtype::fp32}, {"fp16", Dtype::fp16}};

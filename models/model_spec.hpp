@@ -3,6 +3,7 @@
 // (Job) and the list of its parameters (planner/parameters.hpp).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,7 +25,7 @@ struct MlaSpec {
   bool operator==(const MlaSpec&) const = default;
 };
 
-/// Mixture of experts. A layer i is MoE when layer_is_moe[i]; the YAML gives `first_dense_layers` and `layer_freq`.
+/// Mixture of experts. Which layers have one is said by `first_dense_layers` and `layer_freq`, or by `layer_pattern`.
 struct MoeSpec {
   std::int64_t experts = 0;
   std::int64_t top_k = 0;
@@ -34,6 +35,7 @@ struct MoeSpec {
   std::int64_t latent = 0;      // latent size of routed experts; 0: they work on hidden
   std::int64_t first_dense_layers = 0;
   std::int64_t layer_freq = 1;  // after the first dense layers, every layer_freq-th layer is MoE
+  std::string layer_pattern{};  // a character a layer, '1' MoE and '0' dense, where the two numbers cannot say it
 
   bool operator==(const MoeSpec&) const = default;
 };
@@ -77,7 +79,9 @@ struct ModelSpec {
   std::string source;                   // where the figures come from
 
   bool layer_is_moe(std::int64_t layer) const {
-    return moe && layer >= moe->first_dense_layers && (layer - moe->first_dense_layers) % moe->layer_freq == 0;
+    if (!moe) return false;
+    if (!moe->layer_pattern.empty()) return moe->layer_pattern.at(static_cast<std::size_t>(layer)) == '1';
+    return layer >= moe->first_dense_layers && (layer - moe->first_dense_layers) % moe->layer_freq == 0;
   }
   std::int64_t mtp_layers() const { return mtp ? mtp->layers : 0; }
   bool operator==(const ModelSpec&) const = default;

@@ -29,6 +29,18 @@ MlaSpec read_mla(const YamlFields& fields) {
   return mla;
 }
 
+void check_layer_pattern(const YamlFields& fields, const MoeSpec& moe, const ModelSpec& model) {
+  const std::string& pattern = moe.layer_pattern;
+  if (pattern.size() != static_cast<std::size_t>(model.layers) || pattern.find_first_not_of("01") != std::string::npos)
+    reject(fields, "layer_pattern", "layer_pattern does not say of every layer whether it is MoE",
+           fmt::format("write {} characters, 1 for a MoE layer and 0 for a dense one", model.layers));
+  if (pattern.find('1') == std::string::npos)
+    reject(fields, "layer_pattern", "layer_pattern has no MoE layer", "leave the block moe out");
+  if (moe.first_dense_layers != 0 || moe.layer_freq != 1)
+    reject(fields, "layer_pattern", "layer_pattern says again what first_dense_layers and layer_freq say",
+           "leave those two out");
+}
+
 MoeSpec read_moe(const YamlFields& fields, const ModelSpec& model) {
   MoeSpec moe;
   fields.require("experts");
@@ -43,6 +55,8 @@ MoeSpec read_moe(const YamlFields& fields, const ModelSpec& model) {
   fields.count("latent", moe.latent, 0);
   fields.count("first_dense_layers", moe.first_dense_layers, 0);
   fields.count("layer_freq", moe.layer_freq);
+  fields.text("layer_pattern", moe.layer_pattern);
+  if (fields.find("layer_pattern") != nullptr) check_layer_pattern(fields, moe, model);
   if (moe.top_k > moe.experts)
     reject(fields, "top_k", fmt::format("top_k {} is more than the {} experts", moe.top_k, moe.experts),
            "a token goes to different experts: use at most their number");
@@ -89,8 +103,9 @@ void read_published(const YamlFields& fields, ModelSpec& model) {
            "add published_parameters, or leave it out");
 }
 
-/// Far more than any real model, and small enough that no sum of bytes or elements leaves int64.
-void check_size(const YamlFields& fields, const ModelSpec& model) {
+}  // namespace
+
+void check_model_size(const ModelSpec& model, const Place& place) {
   const auto real = [](std::int64_t n) { return static_cast<double>(n); };
   const double experts = model.moe ? real(model.moe->experts) * real(model.moe->ffn) + real(model.moe->shared_ffn) : 0;
   const double attention = 4 * real(model.heads) * real(model.head_dim);
@@ -103,11 +118,9 @@ void check_size(const YamlFields& fields, const ModelSpec& model) {
   const double total = real(model.layers + model.mtp_layers()) * layer +
                        real(model.hidden) * 2 * real(model.vocab + model.max_positions);
   if (total > real(kMostParameters))
-    throw InputError(fields.place(), "this model would have more than 10^15 parameters",
+    throw InputError(place, "this model would have more than 10^15 parameters",
                      "check layers, hidden, ffn, experts and vocab");
 }
-
-}  // namespace
 
 ModelSpec read_model(const YamlNode& node, const std::string& name, const std::string& path) {
   const YamlFields fields(node, path,
@@ -149,9 +162,10 @@ ModelSpec read_model(const YamlNode& node, const std::string& name, const std::s
   fields.count("ffn", model.ffn);
   read_attention(fields, model);
   if (const auto block = fields.nested("moe", {"experts", "top_k", "ffn", "shared_ffn", "shared_gate", "latent",
-                                               "first_dense_layers", "layer_freq"})) {
+                                               "first_dense_layers", "layer_freq", "layer_pattern"})) {
     model.moe = read_moe(*block, model);
-    const bool some_dense = model.moe->first_dense_layers > 0 || model.moe->layer_freq > 1;
+    const bool some_dense = model.moe->first_dense_layers > 0 || model.moe->layer_freq > 1 ||
+                            model.moe->layer_pattern.find('0') != std::string::npos;
     if (some_dense) fields.require("ffn");
     if (model.ffn == 0) model.ffn = model.moe->ffn;
   }
@@ -173,7 +187,7 @@ ModelSpec read_model(const YamlNode& node, const std::string& name, const std::s
   fields.boolean("attention_sinks", model.attention_sinks);
   read_published(fields, model);
   fields.text("source", model.source);
-  check_size(fields, model);
+  check_model_size(model, fields.place());
   return model;
 }
 
@@ -221,6 +235,7 @@ void write_model(const ModelSpec& model, YamlWriter& writer) {
     writer.field("latent", model.moe->latent);
     writer.field("first_dense_layers", model.moe->first_dense_layers);
     writer.field("layer_freq", model.moe->layer_freq);
+    if (!model.moe->layer_pattern.empty()) writer.field("layer_pattern", model.moe->layer_pattern);
     writer.close();
   }
   if (model.mtp) {

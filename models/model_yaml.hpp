@@ -15,6 +15,9 @@ namespace ebb {
 /// mapping's dotted name in its file ("" for a file of its own, "model" inside a job).
 ModelSpec read_model(const YamlNode& node, const std::string& name, const std::string& path = "");
 
+/// InputError at `place` for a model far larger than any real one: sums of its bytes and elements would leave int64.
+void check_model_size(const ModelSpec& model, const Place& place);
+
 ModelSpec load_model(const std::filesystem::path& file);
 
 /// Every key, so that the text does not depend on defaults; reads back to an equal ModelSpec.

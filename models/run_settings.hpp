@@ -78,6 +78,7 @@ struct RuntimeSettings {
   bool optimizer_cuda_graph = false;
   bool fsdp = false;                   // --use-megatron-fsdp
   bool rl_offload_optimizer = false;   // --rl-offload-optimizer-during-inference
+  bool optimizer_cpu_offload = false;  // --optimizer-cpu-offload stands beside the flags of the policy
   bool expandable_segments = false;    // PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
   std::int64_t empty_cache_level = 0;  // --empty-unused-memory-level
 

@@ -71,6 +71,7 @@ RuntimeSettings read_megatron(const YamlFields& fields) {
   fields.boolean("optimizer_cuda_graph", settings.optimizer_cuda_graph);
   fields.boolean("fsdp", settings.fsdp);
   fields.boolean("rl_offload_optimizer", settings.rl_offload_optimizer);
+  fields.boolean("optimizer_cpu_offload", settings.optimizer_cpu_offload);
   fields.boolean("expandable_segments", settings.expandable_segments);
   fields.count("empty_cache_level", settings.empty_cache_level, 0, 2);
   return settings;
@@ -93,7 +94,7 @@ void read_run_settings(const YamlFields& job_fields, Job& job) {
     job.checkpoint = read_checkpoint(*block);
   if (const auto block =
           job_fields.nested("megatron", {"cuda_graphs", "optimizer_cuda_graph", "fsdp", "rl_offload_optimizer",
-                                         "expandable_segments", "empty_cache_level"}))
+                                         "optimizer_cpu_offload", "expandable_segments", "empty_cache_level"}))
     job.megatron = read_megatron(*block);
 }
 
@@ -148,6 +149,7 @@ void write(const RuntimeSettings& settings, YamlWriter& writer) {
   writer.field("optimizer_cuda_graph", settings.optimizer_cuda_graph);
   writer.field("fsdp", settings.fsdp);
   writer.field("rl_offload_optimizer", settings.rl_offload_optimizer);
+  writer.field("optimizer_cpu_offload", settings.optimizer_cpu_offload);
   writer.field("expandable_segments", settings.expandable_segments);
   writer.field("empty_cache_level", settings.empty_cache_level);
   writer.close();

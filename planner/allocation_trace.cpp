@@ -34,9 +34,10 @@ class RankTrace {
   const Job& job_;
   StageTrace stage_;
   StateTrace state_;
-  bool targets_on_host_;      // what FP8 weights are loaded into
-  std::size_t first_copied_;  // shards from here on have an fp32 copy of their gradients
-  std::vector<TraceTensor> leftovers_;
+  bool targets_on_host_;                // what FP8 weights are loaded into
+  std::size_t first_copied_;            // shards from here on have an fp32 copy of their gradients
+  std::vector<TraceTensor> leftovers_;  // by virtual stage: the last input, its gradient
+  std::vector<TraceTensor> copies_;     // fp32 gradients
 };
 
 RankTrace::RankTrace(TraceBuilder& trace, const RankModel& rank, const Candidate& candidate)
@@ -46,35 +47,37 @@ RankTrace::RankTrace(TraceBuilder& trace, const RankModel& rank, const Candidate
   first_copied_ = on_host ? shards_on_host(rank, candidate.fraction) : 0;
   const bool copies = on_host ? job_.precision.grads != Dtype::fp32 : rank.footprint.step_temporaries.value > 0;
   if (!copies) first_copied_ = rank.shards.size();
-  // Hidden states that the pipeline schedule's lists keep after a step: two and a half a virtual stage (footprint.cpp).
-  const std::size_t virtual_stages = job_.parallel.pipeline > 1 ? job_.parallel.virtual_pipeline : 0;
-  for (std::size_t i = 0; i < 3 * virtual_stages; ++i) leftovers_.push_back(trace.keep());
+  for (std::int64_t i = 0; i < kLeftByStage * stages_with_input(*rank.stage); ++i) leftovers_.push_back(trace.keep());
+  for (std::size_t i = first_copied_; i < rank.shards.size(); ++i) copies_.push_back(trace.keep());
 }
 
-/// The model's own parameters go one by one as they move into the buffer. Source: Megatron-LM main d98e8a64dd,
-/// core/distributed/param_and_grad_buffer.py.
+/// The model's own parameters go one by one as they move into the buffer, where buffers hold parameters. Source:
+/// Megatron-LM main d98e8a64dd, core/distributed/param_and_grad_buffer.py.
 void RankTrace::init() {
   const StageLayout& stage = *rank_.stage;
   const Precision& precision = job_.precision;
+  std::vector<bool> moves(stage.parameters.size(), false);
+  for (const BufferLayout& buffer : stage.buffers)
+    for (const ParameterRange& range : buffer.ranges) moves[range.parameter] = buffer.holds_parameters;
   std::vector<TraceTensor> own;
   trace_.term(MemoryTerm::parameters);
-  for (const Parameter& parameter : stage.parameters)
-    own.push_back(trace_.allocate(bytes_of(parameter.numel(), parameter.quantized ? 1 : size_of(precision.params))));
+  for (std::size_t i = 0; i < stage.parameters.size(); ++i) {
+    const Parameter& parameter = stage.parameters[i];
+    const Bytes bytes = bytes_of(parameter.numel(), parameter.quantized ? 1 : size_of(precision.params));
+    own.push_back(moves[i] ? trace_.allocate(bytes) : TraceTensor{});
+    if (!moves[i]) trace_.allocate(trace_.keep(), bytes);
+  }
   for (const BufferLayout& buffer : stage.buffers) {
     const std::int64_t size = buffer.quantized ? 1 : size_of(precision.params);
     const bool through_gradients = buffer.quantized && precision.fp8 == Fp8Recipe::mxfp8;
     trace_.term(MemoryTerm::parameters);
-    if (!through_gradients) trace_.allocate(trace_.keep(), bytes_of(buffer.numel, size));
+    if (!through_gradients && buffer.holds_parameters) trace_.allocate(trace_.keep(), bytes_of(buffer.numel, size));
     trace_.term(MemoryTerm::gradients);
     trace_.allocate(trace_.keep(), bytes_of(buffer.numel, size_of(precision.grads)));
     for (const ParameterRange& range : buffer.ranges)
       trace_.release(std::exchange(own[range.parameter], TraceTensor{}));
   }
   for (const TraceTensor tensor : own) trace_.release(tensor);
-  // What Transformer Engine keeps beside its workspaces.
-  trace_.term(MemoryTerm::workspaces);
-  if (job_.compute.attention != Attention::local)
-    for (int i = 0; i < 3; ++i) trace_.allocate(trace_.keep(), 512_KiB);
   state_.init();
   weight_copies();
 }
@@ -134,19 +137,21 @@ void RankTrace::step(StepKind kind) {
   const bool first = kind == StepKind::first;
   const bool without_moments = !state_.has_moments();
   const Bytes hidden = hidden_state_bytes(job_);
-  const std::size_t one_stage = std::min<std::size_t>(3, leftovers_.size());
+  const std::size_t one_stage = std::min<std::size_t>(kLeftByStage, leftovers_.size());
   trace_.reset_clock();
   trace_.mark(Phase::forward);
-  if (!first) leftovers_go(one_stage);
+  if (!first) {
+    leftovers_go(one_stage);
+    for (const TraceTensor copy : copies_) trace_.release_kept(copy);  // zero_grad
+  }
   state_.begin_step(without_moments);
   trace_.term(MemoryTerm::other);
   stage_.run();
   trace_.mark(Phase::finalize);
   state_.finalize(without_moments);
   trace_.term(MemoryTerm::gradient_copies);
-  std::vector<TraceTensor> gradients;
-  for (std::size_t i = first_copied_; i < rank_.shards.size(); ++i)
-    gradients.push_back(trace_.allocate(bytes_of(rank_.shards[i].numel, 4)));
+  for (std::size_t i = 0; i < copies_.size(); ++i)
+    trace_.allocate(copies_[i], bytes_of(rank_.shards[first_copied_ + i].numel, 4));
   if (kind == StepKind::skipped) {
     state_.skip();
   } else {
@@ -154,14 +159,12 @@ void RankTrace::step(StepKind kind) {
     trace_.mark(Phase::step);
     state_.step(without_moments);
   }
-  for (const TraceTensor gradient : gradients) trace_.release(gradient);
   // Parameters are gathered in place, here or before the next forward.
   if (kind != StepKind::skipped) trace_.mark(Phase::gather);
   if (!first)
     for (std::size_t i = 0; i < one_stage; ++i) trace_.release_kept(leftovers_[i]);
   trace_.term(MemoryTerm::hidden_states);
-  for (std::size_t i = 0; i < leftovers_.size(); ++i)
-    trace_.allocate(leftovers_[i], i % 3 == 2 ? Bytes{hidden.value / 2} : hidden);
+  for (const TraceTensor leftover : leftovers_) trace_.allocate(leftover, hidden);
 }
 
 /// Writes the parts one after the other.

@@ -7,12 +7,11 @@
 #include <utility>
 
 #include "planner/activations.hpp"
+#include "planner/workspaces.hpp"
 
 namespace ebb {
 
 namespace {
-
-constexpr Bytes kMatmulWorkspace = 32_MiB;
 
 /// What the host needs to enqueue the operations of eager forward, for each tensor that they allocate. Measured: two
 /// H200 hosts, torch 2.11, 24 layers of the measured job's shape written out in Python: 18 to 38 us a step, median 23
@@ -105,14 +104,11 @@ void StageTrace::play(const std::vector<LayerTape::Op>& ops, std::vector<TraceTe
   }
 }
 
-/// Transformer Engine has a workspace of its own beside the matrix library's; grouped products have five, one a stream.
 void StageTrace::first_use(FirstUse what, Bytes bytes) {
   if (std::exchange(in_use_[static_cast<std::size_t>(what)], true)) return;
   if (what == FirstUse::score_buffer) return trace_.allocate(trace_.keep(), bytes);
-  int workspaces = 1;
-  if (what == FirstUse::grouped_matmul) workspaces = 5;
-  if (what == FirstUse::forward_matmul && job_.compute.attention != Attention::local) workspaces = 2;
-  for (int i = 0; i < workspaces; ++i) trace_.allocate(trace_.keep(), kMatmulWorkspace);
+  trace_.term(MemoryTerm::workspaces);
+  for (const Bytes workspace : workspaces_of(job_, what)) trace_.allocate(trace_.keep(), workspace);
 }
 
 TraceTensor StageTrace::layer_forward(const LayerTape& tape, TraceTensor input, Layer& layer) {

@@ -17,7 +17,8 @@ namespace {
 
 /// Masters that Transformer Engine's optimizer manages appear in the first step, like moments.
 bool masters_at_init(const Precision& precision) {
-  return precision.state_bytes() == 12 || (precision.fp8 != Fp8Recipe::none && precision.fp8 != Fp8Recipe::delayed);
+  return precision.params == Dtype::fp32 || precision.state_bytes() == 12 ||
+         (precision.fp8 != Fp8Recipe::none && precision.fp8 != Fp8Recipe::delayed);
 }
 
 /// Calls visit(begin, end) for each run of [begin, end) in one parameter group: optimizers work group by group.
@@ -53,7 +54,9 @@ StateTrace::StateTrace(TraceBuilder& trace, const RankModel& rank, const Candida
   if (candidate.policy == Policy::windowed) split_managers();
 }
 
+/// An fp32 parameter is its own master.
 void StateTrace::masters(Range range, Moves moves) {
+  if (rank_.job->precision.params == Dtype::fp32) return;
   trace_.term(MemoryTerm::masters);
   for (std::size_t i = range.begin; i < range.end; ++i) {
     if (moves == Moves::in)
@@ -68,10 +71,10 @@ void StateTrace::moments(Range range, Moves moves) {
   for (std::size_t i = range.begin; i < range.end; ++i) {
     if (moves == Moves::in) {
       trace_.allocate(exp_avg_[i], bytes(i, rank_.job->precision.exp_avg));
-      trace_.allocate(exp_avg_sq_[i], bytes(i, rank_.job->precision.exp_avg_sq));
+      if (rank_.shards[i].moments > 1) trace_.allocate(exp_avg_sq_[i], bytes(i, rank_.job->precision.exp_avg_sq));
     } else {
       trace_.release_kept(exp_avg_[i]);
-      trace_.release_kept(exp_avg_sq_[i]);
+      if (rank_.shards[i].moments > 1) trace_.release_kept(exp_avg_sq_[i]);
     }
   }
 }
@@ -110,6 +113,7 @@ void StateTrace::scratch(Range range) {
 
 /// clone().float()
 void StateTrace::make_masters(Range range) {
+  if (rank_.job->precision.params == Dtype::fp32) return;
   for (std::size_t i = range.begin; i < range.end; ++i) {
     trace_.term(MemoryTerm::optimizer_scratch);
     const TraceTensor clone = trace_.allocate(bytes(i, rank_.job->precision.params));

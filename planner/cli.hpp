@@ -25,6 +25,10 @@ int run_explain(const ExplainOptions& options);
 /// command line names none. InputError names the option.
 Candidate candidate_from(const CandidateOptions& options, const Job& job);
 
+/// The request on the command line beside the job's `offload:` block, or instead of it where it names another policy;
+/// its options become the places that errors name. InputError for what cannot be read.
+void set_offload(Job& job, const CandidateOptions& options);
+
 /// Budgets from the command line replace the job's; their options become the places that errors name.
 void set_budgets(Job& job, const std::optional<std::string>& device, const std::optional<std::string>& host);
 

@@ -51,6 +51,21 @@ Candidate candidate_from(const CandidateOptions& options, const Job& job) {
   return candidate;
 }
 
+void set_offload(Job& job, const CandidateOptions& options) {
+  const CandidateRequest request = request_from(options);
+  if (request.policy && request.policy != job.offload.policy) job.offload = {};
+  const auto set = [&job](const auto& value, auto& field, const char* key, const Place& place) {
+    if (!value) return;
+    field = value;
+    job.places[std::string("offload.") + key] = place;
+  };
+  set(request.policy, job.offload.policy, "policy", kOptionPlaces.policy);
+  set(request.chunk_numel, job.offload.chunk_numel, "chunk_numel", kOptionPlaces.chunk_numel);
+  set(request.chunk_size_mb, job.offload.chunk_size_mb, "chunk_size_mb", kOptionPlaces.chunk_size_mb);
+  set(request.fraction, job.offload.fraction, "fraction", kOptionPlaces.fraction);
+  set(request.slots, job.offload.slots, "slots", kOptionPlaces.slots);
+}
+
 std::string quoted(const std::string& argument) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

@@ -31,7 +31,7 @@ int run_plan(const PlanOptions& options) {
   if (options.megatron) how.megatron = parse_megatron(*options.megatron, Place{"--megatron"});
   Job job = load_job(options.job);
   set_budgets(job, options.budget, options.host_budget);
-  check(job);
+  check(job, how.megatron);
 
   how.likely = true;
   const SearchResult result = search(job, how);

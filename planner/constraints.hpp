@@ -1,6 +1,6 @@
-// What a job and a candidate must satisfy before anything is computed from them: sizes that divide, settings that
-// Megatron-LM accepts together. Every error names the place of the key and the cure. Not here: the syntax of the files
-// (models/) and what merely makes a policy undeployable (flags.hpp).
+// What a job and a candidate must satisfy before anything is computed from them: the rules (rules.hpp), refused all at
+// once, and requests for a candidate, completed or refused. Every error names the place of the key and the cure. Not
+// here: the rules themselves, and the syntax of the files (models/).
 #pragma once
 
 #include <optional>
@@ -8,13 +8,13 @@
 
 #include "models/job.hpp"
 #include "models/policy.hpp"
+#include "planner/flags.hpp"
 
 namespace ebb {
 
-/// InputError for the first violated rule, in the order ranges, parallel sizes, pipeline, tensor, experts, context,
-/// batch, optimizer instances, precision, recomputation, budget, offload.
-/// Source of the rules: Megatron-LM main d98e8a64dd, megatron/training/arguments.py and core/transformer.
-void check(const Job& job);
+/// InputError that lists every violated rule, a line each: of the job, and of the policy that it names. `megatron` is
+/// what the user runs.
+void check(const Job& job, Megatron megatron = Megatron::any);
 
 /// A candidate as the user wrote it: what is not given is empty.
 struct CandidateRequest {
@@ -30,8 +30,16 @@ struct RequestPlaces {
   Place policy, chunk_numel, chunk_size_mb, fraction, slots;
 };
 
-/// InputError for a field out of range, or for one that the request's policy does not use. Without a policy the fields
-/// only limit what a search tries.
+/// What is wrong with a request: the field as the job's `offload` block calls it, and what to do.
+struct RequestProblem {
+  std::string field, problem, cure;
+};
+
+/// A field out of range, or one that the request's policy does not use. Without a policy the fields only limit what a
+/// search tries.
+std::optional<RequestProblem> problem_of(const CandidateRequest& request);
+
+/// InputError for problem_of(request).
 void check_request(const CandidateRequest& request, const RequestPlaces& places);
 
 /// The candidate that the request describes, with defaults for what its policy can leave out (windowed: chunk 0 and
@@ -39,8 +47,11 @@ void check_request(const CandidateRequest& request, const RequestPlaces& places)
 /// InputError: no policy, what check_request rejects, or chunked without chunk_numel.
 Candidate candidate_of(const CandidateRequest& request, const RequestPlaces& places);
 
-/// InputError when the candidate would cut this job's state into more chunks than a schedule of slots may have.
-/// Precondition: check(job) passed.
+/// InputError that lists every rule that forbids the policy to this job. Precondition: check(job) passed.
+void check_policy(const Job& job, Policy policy);
+
+/// InputError for what check_policy rejects, and when the candidate would cut the state into more chunks than a
+/// schedule of slots may have. Precondition: check(job) passed.
 void check(const Job& job, const Candidate& candidate, const RequestPlaces& places);
 
 /// InputError for an unknown word, with the nearest policy.

@@ -22,39 +22,59 @@ bool uses_chunk_size_mb(Policy policy) { return policy == Policy::windowed; }
 bool uses_fraction(Policy policy) { return policy == Policy::windowed || policy == Policy::cpu_adam; }
 bool uses_slots(Policy policy) { return policy == Policy::pipelined; }
 
-void require_used(bool given, std::optional<Policy> policy, bool (*uses)(Policy), const Place& place,
-                  const char* what) {
-  if (!given || !policy || uses(*policy)) return;
+std::optional<RequestProblem> unused_problem(bool given, std::optional<Policy> policy, bool (*uses)(Policy),
+                                             const char* field, const char* what) {
+  if (!given || !policy || uses(*policy)) return std::nullopt;
   std::string users;
   for (const Policy other : kPolicies)
     if (uses(other)) users += fmt::format("{}{}", users.empty() ? "" : " and ", name_of(other));
-  throw InputError(place, fmt::format("{} does not use a {}", name_of(*policy), what),
-                   fmt::format("leave it out, or choose {}", users));
+  return RequestProblem{field, fmt::format("{} does not use a {}", name_of(*policy), what),
+                        fmt::format("leave it out, or choose {}", users)};
+}
+
+std::optional<RequestProblem> range_problem(const CandidateRequest& request) {
+  if (request.chunk_numel && request.chunk_numel->value < 1)
+    return RequestProblem{"chunk_numel", fmt::format("{} elements are no chunk", request.chunk_numel->value),
+                          "use 1 or more, for example 1e9; full-reload is the policy without chunks"};
+  if (request.chunk_size_mb && *request.chunk_size_mb < 0)
+    return RequestProblem{"chunk_size_mb", fmt::format("{} MiB is negative", *request.chunk_size_mb),
+                          "use 0 (one window) or more"};
+  if (request.chunk_size_mb && *request.chunk_size_mb > (1 << 24))
+    return RequestProblem{"chunk_size_mb", fmt::format("{} MiB is out of range", *request.chunk_size_mb),
+                          "use 0 for one window over all state"};
+  if (request.fraction && !(*request.fraction > 0 && *request.fraction <= 1))
+    return RequestProblem{"fraction", fmt::format("{} is outside (0, 1]", *request.fraction),
+                          "use 1 to offload all state, 0.5 for half of it, or the policy resident for none"};
+  if (request.slots && (*request.slots < 2 || *request.slots > kMostSlots))
+    return RequestProblem{"slots", fmt::format("{} slots", *request.slots),
+                          fmt::format("use 2 (one is read in while the other is written back) to {}", kMostSlots)};
+  return std::nullopt;
+}
+
+const Place& place_of(const std::string& field, const RequestPlaces& places) {
+  if (field == "chunk_numel") return places.chunk_numel;
+  if (field == "chunk_size_mb") return places.chunk_size_mb;
+  if (field == "fraction") return places.fraction;
+  return field == "slots" ? places.slots : places.policy;
 }
 
 }  // namespace
 
+std::optional<RequestProblem> problem_of(const CandidateRequest& request) {
+  if (const auto problem = range_problem(request)) return problem;
+  const std::optional<Policy> policy = request.policy;
+  if (auto p = unused_problem(request.chunk_numel.has_value(), policy, uses_chunk_numel, "chunk_numel", "chunk-numel"))
+    return p;
+  if (auto p = unused_problem(request.chunk_size_mb.has_value(), policy, uses_chunk_size_mb, "chunk_size_mb",
+                              "chunk size in MiB"))
+    return p;
+  if (auto p = unused_problem(request.fraction.has_value(), policy, uses_fraction, "fraction", "fraction")) return p;
+  return unused_problem(request.slots.has_value(), policy, uses_slots, "slots", "number of slots");
+}
+
 void check_request(const CandidateRequest& request, const RequestPlaces& places) {
-  if (request.chunk_numel && request.chunk_numel->value < 1)
-    throw InputError(places.chunk_numel, fmt::format("{} elements are no chunk", request.chunk_numel->value),
-                     "use 1 or more, for example 1e9; full-reload is the policy without chunks");
-  if (request.chunk_size_mb && request.chunk_size_mb.value() < 0)
-    throw InputError(places.chunk_size_mb, fmt::format("{} MiB is negative", *request.chunk_size_mb),
-                     "use 0 (one window) or more");
-  if (request.chunk_size_mb && request.chunk_size_mb.value() > (1 << 24))
-    throw InputError(places.chunk_size_mb, fmt::format("{} MiB is out of range", *request.chunk_size_mb),
-                     "use 0 for one window over all state");
-  if (request.fraction && !(*request.fraction > 0 && *request.fraction <= 1))
-    throw InputError(places.fraction, fmt::format("{} is outside (0, 1]", *request.fraction),
-                     "use 1 to offload all state, 0.5 for half of it, or the policy resident for none");
-  if (request.slots && (*request.slots < 2 || *request.slots > kMostSlots))
-    throw InputError(places.slots, fmt::format("{} slots", *request.slots),
-                     fmt::format("use 2 (one is read in while the other is written back) to {}", kMostSlots));
-  require_used(request.chunk_numel.has_value(), request.policy, uses_chunk_numel, places.chunk_numel, "chunk-numel");
-  require_used(request.chunk_size_mb.has_value(), request.policy, uses_chunk_size_mb, places.chunk_size_mb,
-               "chunk size in MiB");
-  require_used(request.fraction.has_value(), request.policy, uses_fraction, places.fraction, "fraction");
-  require_used(request.slots.has_value(), request.policy, uses_slots, places.slots, "number of slots");
+  if (const auto problem = problem_of(request))
+    throw InputError(place_of(problem->field, places), problem->problem, problem->cure);
 }
 
 Candidate candidate_of(const CandidateRequest& request, const RequestPlaces& places) {
@@ -76,6 +96,7 @@ Candidate candidate_of(const CandidateRequest& request, const RequestPlaces& pla
 }
 
 void check(const Job& job, const Candidate& candidate, const RequestPlaces& places) {
+  check_policy(job, candidate.policy);
   if (candidate.policy != Policy::pipelined) return;
   Numel share{0};  // elements that one rank's optimizer owns at most, with padding
   for (std::int64_t pipeline = 0; pipeline < job.parallel.pipeline; ++pipeline) {

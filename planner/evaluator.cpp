@@ -8,6 +8,7 @@
 #include "planner/life_time.hpp"
 #include "planner/rank_estimate.hpp"
 #include "planner/reserved.hpp"
+#include "planner/rules.hpp"
 
 namespace ebb {
 

@@ -1,5 +1,5 @@
-// What a candidate looks like on Megatron-LM's command line, which Megatron takes it, and which jobs that Megatron
-// would refuse. Not here: whether the candidate fits (search.hpp).
+// What a candidate looks like on Megatron-LM's command line, and which Megatron takes it. Not here: for which jobs
+// (rules.hpp), and whether the candidate fits (search.hpp).
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/job.hpp"
+#include "models/errors.hpp"
 #include "models/policy.hpp"
 
 namespace ebb {
@@ -30,10 +30,5 @@ bool accepts(Megatron megatron, Policy policy);
 
 /// "main, dev and pull request 6544" and the like: who takes the flags, for the sentence below them.
 std::string takers_of(Policy policy);
-
-/// Why Megatron would refuse the policy for this job's precision; "" when it would not.
-/// Source: the argument checks of Megatron-LM pull request 6544 (c9eddcd3ae), dev (d48bd6be0a, #6244) and main
-/// (d98e8a64dd).
-std::string objection_to(const Job& job, const Candidate& candidate);
 
 }  // namespace ebb

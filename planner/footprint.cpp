@@ -6,18 +6,12 @@
 #include <algorithm>
 
 #include "planner/activations.hpp"
+#include "planner/workspaces.hpp"
+#include "sim/torch_allocator.hpp"
 
 namespace ebb {
 
 namespace {
-
-/// Transformer Engine: three 32 MiB matrix-library workspaces and small tensors. Megatron-LM's recorded dense
-/// single-stage cases leave 73.8, 96.0, 97.0, 98.8 and 99.1 MiB beside parameters, gradients and state.
-constexpr Bytes kTransformerEngineWorkspaces{(97 << 20) + (1 << 19)};
-/// Grouped GEMMs of experts: five more workspaces of 32 MiB, one a stream (recorded: 257 MiB in all for eight experts).
-constexpr Bytes kGroupedGemmWorkspaces = 160_MiB;
-/// Local implementation: two 32 MiB workspaces and 1 MiB of small tensors; exact on two measured jobs (H200, 2026-11).
-constexpr Bytes kLocalWorkspaces = 65_MiB;
 
 /// Only data-centre Blackwell multiplies fp8 matrices of any layout; other GPUs keep a transposed copy of each weight
 /// (Transformer Engine, is_non_tn_fp8_gemm_supported).
@@ -48,7 +42,11 @@ void add_parameters(const Job& job, const StageLayout& stage, std::vector<Term>&
   Bytes fp8_buffer{0};
   Numel quantized{0};
   for (const BufferLayout& buffer : stage.buffers) {
-    if (!buffer.quantized) plain += bytes_of(buffer.numel, size_of(job.precision.params));
+    if (!buffer.holds_parameters) {
+      for (const ParameterRange& range : buffer.ranges)
+        plain += sim::allocated_bytes(bytes_of(range.end - range.start, size_of(job.precision.params)));
+    } else if (!buffer.quantized)
+      plain += bytes_of(buffer.numel, size_of(job.precision.params));
     // An mxfp8 gather runs through the gradient buffer, so there is no parameter buffer.
     else if (job.precision.fp8 != Fp8Recipe::mxfp8)
       fp8_buffer += bytes_of(buffer.numel, 1);
@@ -69,21 +67,15 @@ void add_parameters(const Job& job, const StageLayout& stage, std::vector<Term>&
 }
 
 void add_workspaces(const Job& job, std::vector<Term>& terms) {
+  const std::int64_t s = job.batch.sequence;
+  terms.push_back({"workspaces", matrix_workspaces(job)});
+  if (job.model.moe && job.experts.grouped_matmul && job.compute.attention != Attention::local)
+    terms.push_back({"grouped matrix workspaces", grouped_matrix_workspaces(job)});
   if (job.compute.attention == Attention::local) {
-    const std::int64_t s = job.batch.sequence;
     const std::int64_t heads = job.model.heads / job.parallel.tensor;
-    terms.push_back({"workspaces", kLocalWorkspaces});
     terms.push_back({"attention score buffer", Bytes{job.batch.micro * heads * s * s * 2}});
-    return;
   }
-  terms.push_back({"workspaces", kTransformerEngineWorkspaces});
-  if (job.model.moe) terms.push_back({"grouped matrix workspaces", kGroupedGemmWorkspaces});
-}
-
-/// Hidden states that the pipeline schedule's lists keep for each virtual stage after the step, until Python collects
-/// its reference cycles. Recorded on last stages: 2.1-2.7 hidden states at VPP 1, 3.8 at 2, 5.6-6.7 at 3, 20 at 8.
-Bytes pipeline_leftovers(const Job& job, std::int64_t virtual_stages) {
-  return {5 * virtual_stages * hidden_state_bytes(job).value / 2};
+  if (job.model.positions == Positions::rope) terms.push_back({"rotary table", Bytes{4 * s * job.model.head_dim}});
 }
 
 /// The standard optimizer makes an fp32 copy of the owned part of bf16 gradients; a precision-aware one reads them
@@ -97,6 +89,11 @@ Bytes gradient_copies(const Job& job, Numel owned) {
 
 }  // namespace
 
+std::int64_t stages_with_input(const StageLayout& stage) {
+  return std::count_if(stage.chunks.begin(), stage.chunks.end(),
+                       [](const ModelChunk& chunk) { return !chunk.embedding; });
+}
+
 Footprint footprint_of(const Job& job, const StageLayout& stage, Numel owned) {
   Footprint footprint;
   add_parameters(job, stage, footprint.resident);
@@ -105,12 +102,11 @@ Footprint footprint_of(const Job& job, const StageLayout& stage, Numel owned) {
   footprint.resident.push_back({"gradients", bytes_of(padded, size_of(job.precision.grads))});
   add_workspaces(job, footprint.resident);
   footprint.activations = saved_activations(job, stage);
-  if (job.parallel.pipeline > 1) {
-    const std::int64_t virtual_stages = job.parallel.virtual_pipeline;
-    footprint.resident.push_back({"pipeline hidden states", pipeline_leftovers(job, virtual_stages)});
+  if (const std::int64_t stages = stages_with_input(stage); stages > 0) {
+    const Bytes of_one = kLeftByStage * hidden_state_bytes(job);
+    footprint.resident.push_back({"pipeline hidden states", stages * of_one});
     // At the peak of the next step one virtual stage's share is alive beside the activations, the rest is gone.
-    const Bytes gone = pipeline_leftovers(job, virtual_stages - 1);
-    footprint.activations = std::max(footprint.activations - gone, Bytes{0});
+    footprint.activations = std::max(footprint.activations - (stages - 1) * of_one, Bytes{0});
   }
   footprint.logits = turn_temporaries(job, stage);
   footprint.step_temporaries = gradient_copies(job, owned);

@@ -23,13 +23,20 @@ struct Footprint {
   Bytes activations{0};        // highest saved activations of forward: all micro-batches in flight of this stage
   Bytes logits{0};             // on top at the turn from forward to backward: output layer and loss temporaries, or,
                                // where larger or without an output layer, one layer's gradients (turn_temporaries)
-  Bytes step_temporaries{0};   // e.g. fp32 copies of bf16 gradients, alive from finalize to the next zero_grad
+  Bytes step_temporaries{0};   // fp32 copies of bf16 or fp16 gradients, alive from finalize to the next zero_grad
   Bytes resident_total() const {
     Bytes sum{0};
     for (const Term& term : resident) sum += term.bytes;
     return sum;
   }
 };
+
+/// What the last micro-batch leaves in each virtual stage that gets hidden states from another one: its input, which
+/// the module still refers to, and the input's gradient. Source: Megatron-LM core/transformer/transformer_block.py
+/// (set_input_tensor), core/pipeline_parallel/schedules.py (the input retains its gradient). Recorded on last stages
+/// with 1, 2 and 3 virtual stages: two hidden states each, to 5 KiB.
+inline constexpr std::int64_t kLeftByStage = 2;
+std::int64_t stages_with_input(const StageLayout& stage);
 
 /// `owned` = elements this rank's optimizer owns. Highest allocation of a rank in forward and backward:
 /// resident_total() + activations + logits + its resident state. Balanced experts, no dropout.

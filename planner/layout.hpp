@@ -1,5 +1,6 @@
-// The distributed optimizer's layout, exactly as Megatron-LM builds it: buffers, buckets, padding, and the shards
-// of any rank in the optimizer's own order. The algorithm stands above its code in layout.cpp.
+// Who holds what of the model's parameters, gradients and optimizer state, exactly as Megatron-LM lays it out: buffers,
+// buckets, padding, and the shards of any rank in the optimizer's own order. The algorithms stand above their code:
+// layout.cpp (buffers), layer_wise_layout.cpp (Muon's), shards.cpp (shards and their order), rank_coordinates.cpp.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace ebb {
 
-/// Where global rank `rank` stands. Order "tp-cp-ep-dp-pp" (megatron.md 1.1).
+/// Where global rank `rank` stands, in the order "tp-cp-ep-dp-pp" or, with pipeline_inner, "tp-cp-ep-pp-dp".
 struct RankCoordinates {
   std::int64_t tensor = 0;
   std::int64_t context = 0;
@@ -39,6 +40,14 @@ struct ParameterRange {
   std::uint32_t bucket = 0;
   Numel start{0};
   Numel end{0};
+  std::uint32_t owner = 0;  // Division::whole: the rank of the sharding group whose optimizer has it
+};
+
+/// How the ranks of a sharding group share the optimizer state of a buffer's parameters.
+enum class Division : std::uint8_t {
+  slices,  // the distributed optimizer: each bucket in equal ranges, one a rank
+  none,    // without it: every rank has everything
+  whole,   // layer-wise: each parameter is on one rank
 };
 
 struct BufferLayout {
@@ -48,6 +57,8 @@ struct BufferLayout {
   Numel numel{0};          // padded: last bucket's end
   Numel unpadded{0};
   std::int64_t shards = 1;  // size of its sharding group
+  Division division = Division::slices;
+  bool holds_parameters = true;  // else it is of gradients alone, and parameters are tensors of their own
   std::vector<Bucket> buckets;
   std::vector<ParameterRange> ranges;  // in index-map order: reversed definition order
 };
@@ -58,7 +69,9 @@ struct StageLayout {
   std::vector<ModelChunk> chunks;
   std::vector<Parameter> parameters;  // all chunks, definition order
   std::vector<BufferLayout> buffers;  // model chunk by model chunk, in Megatron's order
-  Numel padded(bool expert) const;    // sum of buffer numel
+  OptimizerSettings optimizer;
+  bool gather_with_step = false;    // the first model chunk has an optimizer of its own
+  Numel padded(bool expert) const;  // sum of buffer numel
   Numel padded() const { return padded(false) + padded(true); }
 };
 StageLayout stage_layout(const Job& job, std::int64_t pipeline_rank);
@@ -68,14 +81,15 @@ struct Shard {
   std::uint32_t parameter = 0;  // into StageLayout::parameters
   std::uint32_t buffer = 0;
   std::uint32_t bucket = 0;
-  std::uint16_t optimizer = 0;  // chained optimizer: 0 dense, 1 expert
-  std::uint16_t group = 0;      // parameter group inside it: 0 decayed, 1 not decayed
+  std::uint16_t optimizer = 0;  // chained optimizer: 0 dense, 1 expert, ... (shards.cpp)
+  std::uint16_t group = 0;      // parameter group inside it: 0 decayed, 1 not decayed, ... (shards.cpp)
   Numel numel{0};
-  Numel offset{0};  // first element inside the parameter
+  Numel offset{0};           // first element inside the parameter
+  std::uint8_t moments = 2;  // state tensors beside the master: Adam 2, momentum alone 1
 };
 
-/// Shards of the rank with the given sharding-group ranks, in optimizer order: chained optimizer, group, buffer,
-/// bucket, index map. Precondition: the ranks are inside their groups.
+/// Shards of the rank with the given sharding-group ranks, in optimizer order: chained optimizer, group, then buffer,
+/// bucket and index map, or definition order where nothing is sliced. Precondition: the ranks are inside their groups.
 std::vector<Shard> rank_shards(const StageLayout& stage, std::int64_t dense_shard, std::int64_t expert_shard);
 
 /// Sum of shard elements.

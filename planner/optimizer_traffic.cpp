@@ -24,8 +24,11 @@ Bytes allocated_state(const Precision& precision, std::span<const Shard> shards,
   std::array<std::int64_t, 5> tensors_of_size{};  // states by their bytes per element: mostly one size
   if (states & kExpAvg) ++tensors_of_size[size_of(precision.exp_avg)];
   if (states & kExpAvgSq) ++tensors_of_size[size_of(precision.exp_avg_sq)];
-  if (states & kMaster) ++tensors_of_size[size_of(precision.master)];
+  if ((states & kMaster) && precision.params != Dtype::fp32) ++tensors_of_size[size_of(precision.master)];
   Bytes sum{0};
+  if (states & kExpAvgSq)  // momentum alone has no second one
+    for (const Shard& shard : shards)
+      if (shard.moments < 2) sum -= sim::allocated_bytes(bytes_of(shard.numel, size_of(precision.exp_avg_sq)));
   for (std::size_t size = 1; size < tensors_of_size.size(); ++size) {
     if (tensors_of_size[size] == 0) continue;
     sum += allocated_tensors(shards, static_cast<std::int64_t>(size)) * tensors_of_size[size];

@@ -1,7 +1,7 @@
 // The layout string's grammar, from Megatron-LM main d98e8a64dd, core/transformer/pipeline_parallel_layer_layout.py:
 //   commas mean nothing; (xyz)*n repeats xyz, brackets do not nest; then x*n repeats one character, '|' included;
 //   '|' ends a stage; E = embedding, t = decoder layer, m = prediction layer (MTP), L = output and loss.
-// The even split: chunk c of rank r holds layers / (pipeline * virtual) layers, from c * layers / virtual + r * that.
+// Without a string, split_layers.cpp says how many layers each stage has.
 #include "planner/pipeline_layout.hpp"
 
 #include <fmt/format.h>
@@ -143,28 +143,6 @@ void check_fit(const Job& job, const std::vector<ModelChunk>& stages, const Plac
   }
 }
 
-ModelChunk even_chunk(const Job& job, std::int64_t pipeline_rank, std::int64_t chunk) {
-  const Parallel& parallel = job.parallel;
-  const std::int64_t count = job.model.layers / (parallel.pipeline * parallel.virtual_pipeline);
-  const std::int64_t first = chunk * (job.model.layers / parallel.virtual_pipeline) + pipeline_rank * count;
-  ModelChunk result;
-  for (std::int64_t i = 0; i < count; ++i) result.decoder_layers.push_back(first + i);
-  result.embedding = pipeline_rank == 0 && chunk == 0;
-  result.output = pipeline_rank == parallel.pipeline - 1 && chunk == parallel.virtual_pipeline - 1;
-  result.mtp_layers = result.output ? job.model.mtp_layers() : 0;
-  return result;
-}
-
-void check_even_split(const Job& job) {
-  const Parallel& parallel = job.parallel;
-  const std::int64_t stages = parallel.pipeline * parallel.virtual_pipeline;
-  if (job.model.layers % stages == 0) return;
-  const bool plain = parallel.virtual_pipeline == 1;
-  throw InputError(job.place_of(plain ? "parallel.pipeline" : "parallel.virtual_pipeline"),
-                   fmt::format("{} layers do not divide into {} pipeline stages", job.model.layers, stages),
-                   "choose sizes that divide the layers or give parallel.pipeline_layout");
-}
-
 }  // namespace
 
 std::vector<ModelChunk> parse_pipeline_layout(std::string_view text, const Place& place) {
@@ -188,12 +166,8 @@ std::vector<ModelChunk> parse_pipeline_layout(std::string_view text, const Place
 std::vector<ModelChunk> model_chunks(const Job& job, std::int64_t pipeline_rank) {
   const Parallel& parallel = job.parallel;
   EBB_ASSERT(pipeline_rank >= 0 && pipeline_rank < parallel.pipeline);
+  if (parallel.pipeline_layout.empty()) return split_layers(job, pipeline_rank);
   std::vector<ModelChunk> chunks;
-  if (parallel.pipeline_layout.empty()) {
-    check_even_split(job);
-    for (std::int64_t c = 0; c < parallel.virtual_pipeline; ++c) chunks.push_back(even_chunk(job, pipeline_rank, c));
-    return chunks;
-  }
   const Place place = job.place_of("parallel.pipeline_layout");
   std::vector<ModelChunk> stages = parse_pipeline_layout(parallel.pipeline_layout, place);
   check_fit(job, stages, place);

@@ -67,18 +67,25 @@ namespace {
 
 /// Everything about a shard that decides what happens to it, in one number: two shards with equal ones are moved,
 /// packed and stepped alike.
-std::int64_t kind_of(const Shard& shard) { return shard.numel.value * 4 + shard.optimizer * 2 + shard.group; }
+std::int64_t kind_of(const Shard& shard) {
+  static_assert(kMostParameters < (std::int64_t{1} << 56));  // the product fits
+  return shard.numel.value * 64 + shard.optimizer * 16 + shard.group * 4 + shard.moments;
+}
 
 }  // namespace
 
 void RankSet::add_ranks(const Job& job, const StageLayout& stage) {
-  const std::int64_t size = job.parallel.gpus / job.parallel.pipeline;  // pipeline ranks are the slowest to change
   std::map<Place, std::size_t>& places = model_of_.emplace_back();
   std::map<std::vector<std::int64_t>, std::size_t> kinds;
   std::vector<std::int64_t> kind;
-  for (std::int64_t rank = stage.pipeline_rank * size; rank < (stage.pipeline_rank + 1) * size; ++rank) {
+  // Pipeline ranks are the slowest to change, unless they are inside data-parallel ones.
+  const std::int64_t size = job.parallel.gpus / job.parallel.pipeline;
+  const bool inner = job.parallel.pipeline_inner;
+  const std::int64_t first = inner ? 0 : stage.pipeline_rank * size;
+  for (std::int64_t rank = first; rank < (inner ? job.parallel.gpus : first + size); ++rank) {
     const RankCoordinates at = coordinates_of(job, rank);
-    EBB_ASSERT(at.pipeline == stage.pipeline_rank);
+    EBB_ASSERT(inner || at.pipeline == stage.pipeline_rank);
+    if (at.pipeline != stage.pipeline_rank) continue;
     const auto [place, is_new] = places.emplace(Place{at.dense_shard, at.expert_shard}, 0);
     if (!is_new) continue;
     kind.clear();

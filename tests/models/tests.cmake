@@ -8,6 +8,7 @@ ebb_test(models_tests LIBS ebb_models SOURCES
   models/nearest_test.cpp
   models/plan_json_test.cpp
   models/quantity_text_test.cpp
+  models/run_settings_yaml_test.cpp
   models/text_file_test.cpp
   models/units_test.cpp
   models/yaml_fuzz_test.cpp

@@ -89,8 +89,13 @@ TEST_CASE("budgets beyond the hardware are rejected") {
                 "budget.host"));
 }
 
-TEST_CASE("fp32 parameters are rejected: their state has no master weights apart") {
-  REQUIRE(holds(rejection_after([](Job& j) { j.precision.params = Dtype::fp32; }), "precision.params"));
+TEST_CASE("fp32 parameters are planned resident and without a recipe") {
+  REQUIRE(rejection_after([](Job& j) { j.precision.params = Dtype::fp32; }) == "");
+  REQUIRE(holds(rejection_after([](Job& j) {
+                  j.precision.params = Dtype::fp32;
+                  j.offload.policy = Policy::chunked;
+                }),
+                "precision.params: chunked with fp32 parameters"));
 }
 
 TEST_CASE("query groups are split or shared by whole ranks") {

@@ -1,6 +1,7 @@
 // Flags are the tokens of Megatron-LM's command line, and each Megatron takes those that it has.
 #include "planner/flags.hpp"
 
+#include "planner/rules.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/test_job.hpp"
 

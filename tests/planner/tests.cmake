@@ -13,6 +13,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/layout_test.cpp
   planner/life_test.cpp
   planner/lower_test.cpp
+  planner/megatron_job_test.cpp
   planner/parameters_test.cpp
   planner/recommend_test.cpp
   planner/reserved_test.cpp
@@ -20,6 +21,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/verify_test.cpp
   planner/verify_together_test.cpp
   planner/windowed_loop_test.cpp
+  planner/rules_test.cpp
   planner/search_test.cpp
 )
 target_link_libraries(planner_tests PRIVATE nlohmann_json::nlohmann_json)
