@@ -74,9 +74,6 @@ struct TraceOptions {
   bool whole_life = false;
 };
 
-/// Micro-batches that a step of a trace has: enough to fill the pipeline, and two more. Those in between repeat.
-std::int64_t traced_micro_batches(const Job& job);
-
 /// The trace of `rank` under `candidate`. Of many equal micro-batches it holds those that fill the pipeline and two
 /// more. Precondition: as for lower().
 AllocationTrace allocation_trace(const RankModel& rank, const Candidate& candidate, const TraceOptions& options = {});

@@ -23,6 +23,13 @@ std::int64_t allocations_of(const std::vector<LayerTape::Op>& ops) {
                        [](const LayerTape::Op& op) { return op.kind == LayerTape::Kind::allocate; });
 }
 
+/// Micro-batches that a step of the trace has: enough to fill the pipeline, and two more. Those in between repeat.
+std::int64_t traced_micro_batches(const Job& job) {
+  const std::int64_t stages = job.parallel.pipeline;
+  const std::int64_t enough = job.parallel.virtual_pipeline > 1 ? 2 * stages : stages + 2;
+  return std::clamp<std::int64_t>(job.micro_batches(), 1, enough);
+}
+
 std::int64_t warm_up(const Job& job, std::int64_t rank, std::int64_t visits) {
   const std::int64_t stages = job.parallel.pipeline;
   const std::int64_t virtual_stages = job.parallel.virtual_pipeline;
@@ -42,12 +49,6 @@ std::vector<std::size_t> visits_of(const Job& job, std::int64_t micro_batches) {
 }
 
 }  // namespace
-
-std::int64_t traced_micro_batches(const Job& job) {
-  const std::int64_t stages = job.parallel.pipeline;
-  const std::int64_t enough = job.parallel.virtual_pipeline > 1 ? 2 * stages : stages + 2;
-  return std::clamp<std::int64_t>(job.micro_batches(), 1, enough);
-}
 
 StageTrace::StageTrace(TraceBuilder& trace, const RankModel& rank)
     : trace_(trace), rank_(rank), job_(*rank.job), dense_(layer_tape(job_, false)) {

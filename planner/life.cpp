@@ -233,7 +233,9 @@ void Lifetime::add_curve(Life& life) {
   times.finalize_end = std::max(times.finalize_end, times.backward_end);
   life.curve = thinned(live_curve(steady_, live_, times), kMostPoints);
   life.curve_rank = curve_rank_;
-  life.curve_micro_batches = traced_micro_batches(job_);
+  const auto turns = std::count_if(steady_.marks.begin(), steady_.marks.end(),
+                                   [](const PhaseMark& mark) { return mark.phase == Phase::backward; });
+  life.curve_micro_batches = turns / job_.parallel.virtual_pipeline;
 }
 
 }  // namespace
