@@ -43,11 +43,11 @@ std::string job_line(const Header& header) {
 namespace {
 
 constexpr const char* kReserved =
-    "reserved ~ replays torch's allocator in steady steps; needs <= holds start and first step as well, and decides.";
+    "reserved ~ replays torch's allocator in steady steps; needs <= holds start, first step, load and save as well, "
+    "and decides.";
 constexpr const char* kExcluded =
-    "Not in these figures: CUDA context and NCCL buffers, data loading, evaluation; reading and writing checkpoints "
-    "takes "
-    "the storage's time on top.";
+    "Not in these figures: CUDA context and NCCL buffers, data loading, evaluation, the time to read and write "
+    "checkpoints.";
 
 bool is_ebbs_own(const Candidate& candidate) { return candidate.requirement == "ebb"; }
 
