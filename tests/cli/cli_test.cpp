@@ -214,7 +214,7 @@ TEST_CASE("simulate answers every policy, phase by phase") {
     CHECK(seconds == Approx(json.at("step_seconds").get<double>()));
     // Phases replay tensor by tensor, the candidate's peak is the plan's.
     const auto plan_peak = json.at("device_peak_bytes").get<double>();
-    CHECK(std::abs(static_cast<double>(peak) / plan_peak - 1) < 0.02);
+    CHECK(std::abs(static_cast<double>(peak) / plan_peak - 1) < 0.03);
   }
 }
 

@@ -217,7 +217,7 @@ TEST_CASE("full-reload and a resume materialise the whole state, windows and Ebb
 TEST_CASE("report 21: a load holds both moments once more") {
   Job job = load_job("llama3-8b-hgx-h200");
   job.parallel.gpus = 2;
-  job.batch.global = 2;
+  job.batch.global = 8;
   const StageLayout stage = stage_layout(job, 0);
   RankModel rank = rank_model(job, stage, 0);
   const LifeMemory life = life_memory(rank, {}, Start::resume);
@@ -322,7 +322,7 @@ TEST_CASE("a job that starts with a load is decided by it where that needs most"
   Job tight = job;
   tight.batch.sequence = 1024;
   tight.parallel.gpus = 2;
-  tight.batch.global = 2;
+  tight.batch.global = 8;
   const Answer loading = evaluate(tight, kChunked);
   CHECK(loading.decides == Phase::load);
   tight.budget.device = loading.device_reserved - (1_GiB);
