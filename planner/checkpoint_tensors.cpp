@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/chunking.hpp"
 #include "planner/lowerings.hpp"
 #include "planner/optimizer_traffic.hpp"
 
@@ -29,6 +30,13 @@ bool state_on_device(Policy policy) {
 Bytes staying_state(const RankModel& rank, const Candidate& candidate) {
   const Precision& precision = rank.job->precision;
   if (candidate.policy == Policy::resident) return allocated_state(precision, rank.shards, kAllState);
+  if (candidate.policy == Policy::windowed) {
+    std::vector<Shard> staying;
+    const std::vector<bool> moves = offloaded_by_fraction(rank.shards, candidate.fraction, precision.state_bytes());
+    for (std::size_t i = 0; i < moves.size(); ++i)
+      if (!moves[i]) staying.push_back(rank.shards[i]);
+    return allocated_state(precision, staying, kAllState);
+  }
   if (candidate.policy != Policy::cpu_adam) return {0};
   const std::span<const Shard> shards(rank.shards);
   return allocated_state(precision, shards.subspan(shards_on_host(rank, candidate.fraction)), kAllState);

@@ -256,11 +256,11 @@ TEST_CASE("explain follows a peak to its terms, which add up to it, and draws th
 TEST_CASE("plan says when a resume would not fit, and a job that starts with one is refused for it") {
   const std::string job =
       "model: megatron-1.8b\ncluster: h200-1gpu\nparallel: {gpus: 1}\n"
-      "batch: {micro: 1, global: 4, sequence: 2048}\nbudget: {device: 30GiB}\n";
+      "batch: {micro: 1, global: 4, sequence: 2048}\nbudget: {device: 30GiB}\noffload: {policy: chunked}\n";
   const Outcome fresh = run_ebb("plan " + write_job("fresh.yaml", job).string());
   CHECK(fresh.code == 0);
   CHECK(holds(fresh.out, "beware: resuming"));
-  const std::string resumes = job + "checkpoint: {start: resume}\noffload: {policy: chunked}\n";
+  const std::string resumes = job + "checkpoint: {start: resume}\n";
   const Outcome refused = run_ebb("plan " + write_job("resumes.yaml", resumes).string());
   CHECK(refused.code == 1);
   CHECK(holds(refused.out, "while its checkpoint is loaded"));
