@@ -102,14 +102,18 @@ void write_compute(const Compute& compute, YamlWriter& writer) {
 
 }  // namespace
 
-std::string write_job(const Job& job) {
+std::string write_job(const Job& job, const std::string& cluster) {
   YamlWriter writer;
   writer.open("model");
   write_model(job.model, writer);
   writer.close();
-  writer.open("cluster");
-  write_cluster(job.cluster, writer);
-  writer.close();
+  if (cluster.empty()) {
+    writer.open("cluster");
+    write_cluster(job.cluster, writer);
+    writer.close();
+  } else {
+    writer.field("cluster", cluster);
+  }
   write_parallel(job.parallel, writer);
   writer.open("batch");
   writer.field("micro", job.batch.micro);

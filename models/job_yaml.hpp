@@ -17,7 +17,8 @@ Job load_job(const std::string& file);
 /// The job in `node`, as read from `file` (relative paths in it start at its directory).
 Job read_job(const YamlNode& node, const std::string& file);
 
-/// A job file with model and cluster in place; loads back to an equal Job apart from name, file and places.
-std::string write_job(const Job& job);
+/// A job file with model and cluster in place; loads back to an equal Job apart from name, file and places. With
+/// `cluster` that stands in the cluster's place: a name of the library that holds the job's cluster.
+std::string write_job(const Job& job, const std::string& cluster = "");
 
 }  // namespace ebb

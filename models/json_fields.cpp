@@ -12,14 +12,14 @@
 
 namespace ebb {
 
-Json parse_json(std::string_view text, const std::string& file) {
+Json parse_json(std::string_view text, const std::string& file, const std::string& cure) {
   try {
     return Json::parse(text);
   } catch (const Json::exception& error) {
     // A number too large for any type has no position; it is rare enough to name the file alone.
     const auto* at = dynamic_cast<const Json::parse_error*>(&error);
     const Place place = at == nullptr ? Place{file} : place_of_byte(text, at->byte == 0 ? 0 : at->byte - 1, file);
-    throw InputError(place, "this is not valid JSON", "write it with ebb");
+    throw InputError(place, "this is not valid JSON", cure);
   }
 }
 

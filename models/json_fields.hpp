@@ -14,7 +14,7 @@ namespace ebb {
 using Json = nlohmann::ordered_json;
 
 /// The document in `text`; InputError with line and column when it is no JSON.
-Json parse_json(std::string_view text, const std::string& file);
+Json parse_json(std::string_view text, const std::string& file, const std::string& cure = "write it with ebb");
 
 /// `json` on one line. Text that is not UTF-8 is repaired rather than refused.
 std::string dump(const Json& json);

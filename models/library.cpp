@@ -76,8 +76,8 @@ fs::path resolve(Library kind, std::string_view reference, const fs::path& direc
   const std::vector<std::string> names = library_names(kind);
   std::error_code error;
   if (is_path(reference)) {
-    if (fs::path(reference).extension() == ".json")
-      throw InputError(place, fmt::format("\"{}\": JSON is not read as a {} yet", shown, name_of(kind)),
+    if (fs::path(reference).extension() == ".json" && kind != Library::models)
+      throw InputError(place, fmt::format("\"{}\": JSON is not read as a {}", shown, name_of(kind)),
                        "write its figures as YAML");
     const fs::path path = directory / fs::path(reference);
     if (fs::exists(path, error)) return path;

@@ -27,8 +27,8 @@ std::vector<std::string> library_names(Library kind);
 std::filesystem::path library_path(Library kind, std::string_view name);
 
 /// The file that `reference` means: a path when it has a separator or an extension (relative to `directory`),
-/// otherwise a library name. InputError at `place` when there is no such file, with the nearest name, or when it is a
-/// .json.
+/// otherwise a library name. InputError at `place` when there is no such file, with the nearest name, or when a cluster
+/// or a job is a .json.
 std::filesystem::path resolve(Library kind, std::string_view reference, const std::filesystem::path& directory,
                               const Place& place);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "models/hf_config.hpp"
 #include "models/text_file.hpp"
 #include "models/yaml_fields.hpp"
 
@@ -122,6 +123,21 @@ void check_model_size(const ModelSpec& model, const Place& place) {
                      "check layers, hidden, ffn, experts and vocab");
 }
 
+MoeSpec with_layers(MoeSpec moe, const std::string& pattern) {
+  const std::size_t first = pattern.find('1');
+  const std::size_t second = pattern.find('1', first + 1);
+  const std::size_t freq = second == std::string::npos ? pattern.size() : second - first;
+  std::string said;
+  for (std::size_t i = 0; i < pattern.size(); ++i) said += i >= first && (i - first) % freq == 0 ? '1' : '0';
+  if (said != pattern) {
+    moe.layer_pattern = pattern;
+    return moe;
+  }
+  moe.first_dense_layers = static_cast<std::int64_t>(first);
+  moe.layer_freq = static_cast<std::int64_t>(freq);
+  return moe;
+}
+
 ModelSpec read_model(const YamlNode& node, const std::string& name, const std::string& path) {
   const YamlFields fields(node, path,
                           {"name",
@@ -192,6 +208,7 @@ ModelSpec read_model(const YamlNode& node, const std::string& name, const std::s
 }
 
 ModelSpec load_model(const std::filesystem::path& file) {
+  if (file.extension() == ".json") return load_hf_config(file).model;
   const std::string text = read_text_file(file, kMostYamlBytes);
   return read_model(parse_yaml(text, file.string()), file.stem().string());
 }

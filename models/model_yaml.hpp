@@ -18,6 +18,11 @@ ModelSpec read_model(const YamlNode& node, const std::string& name, const std::s
 /// InputError at `place` for a model far larger than any real one: sums of its bytes and elements would leave int64.
 void check_model_size(const ModelSpec& model, const Place& place);
 
+/// `moe` with these layers ('1' MoE, '0' dense; at least one is MoE): as first_dense_layers and layer_freq where they
+/// can say it, else as layer_pattern.
+MoeSpec with_layers(MoeSpec moe, const std::string& pattern);
+
+/// A model YAML, or a Hugging Face config.json.
 ModelSpec load_model(const std::filesystem::path& file);
 
 /// Every key, so that the text does not depend on defaults; reads back to an equal ModelSpec.

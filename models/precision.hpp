@@ -43,9 +43,11 @@ struct Precision {
     const bool plain = fp8 == Fp8Recipe::none || fp8 == Fp8Recipe::delayed;
     return is_precision_aware() && (plain || master != Dtype::fp32);
   }
-  /// A master is the bf16 parameter and 16 more bits (int16). Same source: default true, no command-line flag.
+  /// A master is the bf16 parameter and 16 more bits (int16). Same source: default true, no command-line flag. An FP8
+  /// parameter has no upper half of a master, so gathered FP8 weights come with whole masters.
   bool keeps_remainders() const {
-    return optimizer_holds_masters() && master == Dtype::fp32 && params == Dtype::bf16 && remainders.value_or(true);
+    return optimizer_holds_masters() && master == Dtype::fp32 && params == Dtype::bf16 && !fp8_param_gather &&
+           remainders.value_or(true);
   }
   bool reuses_grad_buffer() const {
     return fp8_reuse_grad_buffer.value_or(fp8 == Fp8Recipe::mxfp8 && fp8_param_gather);

@@ -9,6 +9,7 @@
 #include "planner/allocation_trace_state.hpp"
 #include "planner/lowerings.hpp"
 #include "planner/trace_builder.hpp"
+#include "planner/weight_bytes.hpp"
 
 namespace ebb {
 
@@ -63,15 +64,14 @@ void RankTrace::init() {
   trace_.term(MemoryTerm::parameters);
   for (std::size_t i = 0; i < stage.parameters.size(); ++i) {
     const Parameter& parameter = stage.parameters[i];
-    const Bytes bytes = bytes_of(parameter.numel(), parameter.quantized ? 1 : size_of(precision.params));
+    const Bytes bytes = parameter.quantized ? weight_bytes(job_, parameter).row
+                                            : bytes_of(parameter.numel(), size_of(precision.params));
     own.push_back(moves[i] ? trace_.allocate(bytes) : TraceTensor{});
     if (!moves[i]) trace_.allocate(trace_.keep(), bytes);
   }
   for (const BufferLayout& buffer : stage.buffers) {
-    const std::int64_t size = buffer.quantized ? 1 : size_of(precision.params);
-    const bool through_gradients = buffer.quantized && precision.fp8 == Fp8Recipe::mxfp8;
     trace_.term(MemoryTerm::parameters);
-    if (!through_gradients && buffer.holds_parameters) trace_.allocate(trace_.keep(), bytes_of(buffer.numel, size));
+    if (buffer.holds_parameters) trace_.allocate(trace_.keep(), parameter_buffer_bytes(job_, buffer));
     trace_.term(MemoryTerm::gradients);
     trace_.allocate(trace_.keep(), bytes_of(buffer.numel, size_of(precision.grads)));
     for (const ParameterRange& range : buffer.ranges)
@@ -82,28 +82,13 @@ void RankTrace::init() {
   weight_copies();
 }
 
-/// FP8 copies of linear weights, one a parameter in proportion to its size.
+/// Copies of linear weights in low precision, tensor by tensor. Column-wise ones that a step drops and makes again are
+/// held throughout, as in the footprint.
 void RankTrace::weight_copies() {
-  Bytes left{0};
-  for (const Term& term : rank_.footprint.resident)
-    if (term.name == "fp8 weight copies") left += term.bytes;
-  if (left.value == 0) return;
   trace_.term(MemoryTerm::weight_copies);
-  std::vector<Numel> weights;
-  Numel sum{0};
-  for (const Parameter& parameter : rank_.stage->parameters) {
-    if (parameter.columns == 0 || parameter.embedding_or_output) continue;
-    weights.push_back(parameter.numel());
-    sum += weights.back();
-  }
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    const double part =
-        static_cast<double>(weights[i].value) / static_cast<double>(std::max<std::int64_t>(sum.value, 1));
-    const Bytes bytes{std::llround(part * static_cast<double>(left.value))};
-    trace_.allocate(trace_.keep(), std::min(bytes, left));
-    left -= std::min(bytes, left);
-    sum -= weights[i];
-  }
+  const WeightCopies copies = ebb::weight_copies(job_, *rank_.stage);
+  for (const std::vector<Bytes>* tensors : {&copies.always, &copies.columns})
+    for (const Bytes tensor : *tensors) trace_.allocate(trace_.keep(), tensor);
 }
 
 /// Without Transformer Engine, gradients are clipped one shard at a time, through a copy.

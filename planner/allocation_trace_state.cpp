@@ -10,6 +10,7 @@
 #include "planner/chunking.hpp"
 #include "planner/lowerings.hpp"
 #include "planner/optimizer_traffic.hpp"
+#include "planner/quantization.hpp"
 
 namespace ebb {
 
@@ -17,8 +18,7 @@ namespace {
 
 /// Masters that Transformer Engine's optimizer manages appear in the first step, like moments.
 bool masters_at_init(const Precision& precision) {
-  return precision.params == Dtype::fp32 || precision.state_bytes() == 12 ||
-         (precision.fp8 != Fp8Recipe::none && precision.fp8 != Fp8Recipe::delayed);
+  return !precision.optimizer_holds_masters() && precision.master_bytes() > 0;
 }
 
 /// Calls visit(begin, end) for each run of [begin, end) in one parameter group: optimizers work group by group.
@@ -45,8 +45,9 @@ StateTrace::StateTrace(TraceBuilder& trace, const RankModel& rank, const Candida
     : trace_(trace),
       rank_(rank),
       candidate_(candidate),
-      masters_at_init_(masters_at_init(rank.job->precision)),
-      scratch_tensors_(adam_scratch_tensors(*rank.job, rank.job->adam_of(candidate.policy))),
+      precision_(precision_of(*rank.job, candidate.policy)),
+      masters_at_init_(masters_at_init(precision_)),
+      scratch_tensors_(adam_scratch_tensors(precision_, rank.job->adam_of(candidate.policy))),
       master_(kept(trace, rank.shards.size())),
       exp_avg_(kept(trace, rank.shards.size())),
       exp_avg_sq_(kept(trace, rank.shards.size())) {
@@ -56,11 +57,11 @@ StateTrace::StateTrace(TraceBuilder& trace, const RankModel& rank, const Candida
 
 /// An fp32 parameter is its own master.
 void StateTrace::masters(Range range, Moves moves) {
-  if (rank_.job->precision.params == Dtype::fp32) return;
+  if (precision_.master_bytes() == 0) return;
   trace_.term(MemoryTerm::masters);
   for (std::size_t i = range.begin; i < range.end; ++i) {
     if (moves == Moves::in)
-      trace_.allocate(master_[i], bytes(i, rank_.job->precision.master));
+      trace_.allocate(master_[i], master_bytes(i));
     else
       trace_.release_kept(master_[i]);
   }
@@ -70,8 +71,8 @@ void StateTrace::moments(Range range, Moves moves) {
   trace_.term(MemoryTerm::moments);
   for (std::size_t i = range.begin; i < range.end; ++i) {
     if (moves == Moves::in) {
-      trace_.allocate(exp_avg_[i], bytes(i, rank_.job->precision.exp_avg));
-      if (rank_.shards[i].moments > 1) trace_.allocate(exp_avg_sq_[i], bytes(i, rank_.job->precision.exp_avg_sq));
+      trace_.allocate(exp_avg_[i], bytes(i, size_of(precision_.exp_avg)));
+      if (rank_.shards[i].moments > 1) trace_.allocate(exp_avg_sq_[i], bytes(i, size_of(precision_.exp_avg_sq)));
     } else {
       trace_.release_kept(exp_avg_[i]);
       if (rank_.shards[i].moments > 1) trace_.release_kept(exp_avg_sq_[i]);
@@ -98,6 +99,7 @@ void StateTrace::adam(Range range, bool creates) {
     for (std::size_t i = begin; creates && i < end; ++i) {
       moments({i, i + 1}, Moves::in);
       if (!masters_at_init_) masters({i, i + 1}, Moves::in);
+      for (int k = 0; k < scale_tensors(precision_); ++k) trace_.allocate(trace_.keep(), Bytes{4});
     }
     scratch({begin, end});
   });
@@ -107,7 +109,7 @@ void StateTrace::scratch(Range range) {
   trace_.term(MemoryTerm::optimizer_scratch);
   std::vector<TraceTensor> tensors;
   for (int k = 0; k < scratch_tensors_; ++k)
-    for (std::size_t i = range.begin; i < range.end; ++i) tensors.push_back(trace_.allocate(bytes(i, Dtype::fp32)));
+    for (std::size_t i = range.begin; i < range.end; ++i) tensors.push_back(trace_.allocate(bytes(i, 4)));
   for (const TraceTensor tensor : tensors) trace_.release(tensor);
 }
 
@@ -116,7 +118,7 @@ void StateTrace::make_masters(Range range) {
   if (rank_.job->precision.params == Dtype::fp32) return;
   for (std::size_t i = range.begin; i < range.end; ++i) {
     trace_.term(MemoryTerm::optimizer_scratch);
-    const TraceTensor clone = trace_.allocate(bytes(i, rank_.job->precision.params));
+    const TraceTensor clone = trace_.allocate(bytes(i, size_of(precision_.params)));
     masters({i, i + 1}, Moves::in);
     trace_.release(clone);
   }
@@ -131,7 +133,7 @@ void StateTrace::init() {
       return make_masters(all());
     case Policy::chunked:  // built in host memory; the device tensor gives its storage back at once
       trace_.term(MemoryTerm::masters);
-      for (std::size_t i = 0; i < rank_.shards.size(); ++i) trace_.pass(bytes(i, rank_.job->precision.master));
+      for (std::size_t i = 0; i < rank_.shards.size(); ++i) trace_.pass(master_bytes(i));
       return;
     case Policy::cpu_adam:
       return make_masters({on_host_, rank_.shards.size()});
@@ -160,11 +162,13 @@ void StateTrace::step(bool first) {
   switch (candidate_.policy) {
     case Policy::resident:
     case Policy::full_reload:
-      return adam(all(), first);
+      adam(all(), first);
+      return quantize_all();
     case Policy::chunked:
       return step_chunks(first);
     case Policy::windowed:
-      return step_windows(first);
+      step_windows(first);
+      return quantize_all();
     case Policy::cpu_adam:
       return step_on_host(first);
     case Policy::pipelined:
@@ -172,8 +176,23 @@ void StateTrace::step(bool first) {
   }
 }
 
-/// The host waits for each chunk to leave before the next one comes. (FP8 parameters have a second pass over masters
-/// alone, which needs less.)
+/// bf16 copies of the masters, largest values, scales (quantization.hpp).
+void StateTrace::quantize(const QuantizeCall& call) {
+  trace_.term(MemoryTerm::optimizer_scratch);
+  std::vector<TraceTensor> tensors;
+  for (const Part& run : call.runs)
+    for (const Shard& shard : run.shards) tensors.push_back(trace_.allocate(bytes_of(shard.numel, 2)));
+  for (const Bytes tensor : quantize_temporaries(precision_, *rank_.stage, call.parameters))
+    tensors.push_back(trace_.allocate(tensor));
+  for (const TraceTensor tensor : tensors) trace_.release(tensor);
+}
+
+void StateTrace::quantize_all() {
+  for (const QuantizeCall& call : quantize_calls(rank_, std::nullopt, 0)) quantize(call);
+}
+
+/// The host waits for each chunk to leave before the next one comes. Quantised parameters have a second pass over
+/// masters alone.
 void StateTrace::step_chunks(bool first) {
   for (const Chunk& chunk : chunk_by_numel(rank_.shards, candidate_.chunk_numel)) {
     const Range range{chunk.first, std::size_t{chunk.first} + chunk.count};
@@ -183,18 +202,29 @@ void StateTrace::step_chunks(bool first) {
     adam(range, first);
     state(range, Moves::out);
   }
+  for (const QuantizeCall& call : quantize_calls(rank_, candidate_.chunk_numel, 0)) {
+    const auto for_each_run = [&](Moves moves) {
+      for (const Part& run : call.runs) {
+        const auto first_shard = static_cast<std::size_t>(run.shards.data() - rank_.shards.data());
+        masters({first_shard, first_shard + run.shards.size()}, moves);
+      }
+    };
+    for_each_run(Moves::in);
+    quantize(call);
+    for_each_run(Moves::out);
+  }
 }
 
 /// Gradients leave as they are; parameters come back through one fp32 tensor a shard.
 void StateTrace::step_on_host(bool first) {
   adam({on_host_, rank_.shards.size()}, first);
   trace_.term(MemoryTerm::optimizer_scratch);
-  for (std::size_t i = 0; i < on_host_; ++i) trace_.pass(bytes(i, Dtype::fp32));
+  for (std::size_t i = 0; i < on_host_; ++i) trace_.pass(bytes(i, 4));
 }
 
 void StateTrace::step_pipelined() {
   const std::int64_t chunks = ceil_div(rank_.owned.value, candidate_.chunk_numel.value);
-  const Bytes slot = bytes_of(candidate_.chunk_numel, rank_.job->precision.state_bytes());
+  const Bytes slot = bytes_of(candidate_.chunk_numel, precision_.state_bytes());
   std::vector<TraceTensor> slots(static_cast<std::size_t>(std::min<std::int64_t>(candidate_.slots, chunks)));
   trace_.term(MemoryTerm::moments);
   for (TraceTensor& tensor : slots) tensor = trace_.allocate(slot);

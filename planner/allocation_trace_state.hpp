@@ -7,6 +7,7 @@
 
 #include "planner/checkpoint_tensors.hpp"
 #include "planner/lower.hpp"
+#include "planner/quantize_calls.hpp"
 #include "planner/trace_builder.hpp"
 
 namespace ebb {
@@ -46,13 +47,18 @@ class StateTrace {
   };
 
   Range all() const { return {0, rank_.shards.size()}; }
-  Bytes bytes(std::size_t shard, Dtype type) const { return bytes_of(rank_.shards[shard].numel, size_of(type)); }
+  Bytes bytes(std::size_t shard, std::int64_t bytes_per_element) const {
+    return bytes_of(rank_.shards[shard].numel, bytes_per_element);
+  }
+  Bytes master_bytes(std::size_t shard) const { return bytes(shard, precision_.master_bytes()); }
   void masters(Range range, Moves moves);
   void moments(Range range, Moves moves);
   void state(Range range, Moves moves);
   void adam(Range range, bool creates);
   void scratch(Range range);
   void make_masters(Range range);
+  void quantize(const QuantizeCall& call);
+  void quantize_all();
 
   void step_chunks(bool first);
   void split_managers();
@@ -76,6 +82,7 @@ class StateTrace {
   TraceBuilder& trace_;
   const RankModel& rank_;
   Candidate candidate_;
+  Precision precision_;
   bool masters_at_init_;
   int scratch_tensors_;  // fp32 tensors that Adam needs beside each shard
   std::size_t on_host_ = 0;

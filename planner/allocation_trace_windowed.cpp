@@ -31,7 +31,7 @@ void StateTrace::split_managers() {
 }
 
 void StateTrace::masters_leave(bool first) {
-  if (first && !masters_at_init_) return;
+  if (precision_.master_bytes() == 0 || (first && !masters_at_init_)) return;
   const Cluster& cluster = rank_.job->cluster;
   const auto sharing = static_cast<double>(std::min(cluster.gpus_per_host, rank_.job->parallel.gpus));
   const BytesPerSecond rate{
@@ -43,7 +43,7 @@ void StateTrace::masters_leave(bool first) {
       continue;
     }
     for (std::size_t i = manager.moves.begin; i < manager.moves.end; ++i) {
-      end += bytes(i, rank_.job->precision.master) / rate;
+      end += master_bytes(i) / rate;
       trace_.leave(master_[i], end);
     }
   }
@@ -64,7 +64,7 @@ void StateTrace::fill(Manager& manager, std::size_t chunk) {
   Bytes needed{0};
   for (std::size_t i = manager.chunks[chunk].begin; i < manager.chunks[chunk].end; ++i)
     for (const Dtype moment : {precision.exp_avg, precision.exp_avg_sq})
-      needed += Bytes{round_up(bytes(i, moment).value, 256)};
+      needed += Bytes{round_up(bytes(i, size_of(moment)).value, 256)};
   TraceTensor& slot = manager.slots[chunk % 2];
   Bytes& size = manager.slot_bytes[chunk % 2];
   if (needed <= size) return;

@@ -49,8 +49,10 @@ RankBounds::RankBounds(const RankModel& rank, const StepSummary& resident, const
   shared_d2h_ = shared.d2h.value;
   shared_most_ = most(shared);
   least_part_ = kStartSlack * static_cast<double>(host.least_owned.value) / static_cast<double>(rank.owned.value);
-  const Seconds cast =
-      bytes_of(rank.owned, cast_bytes_per_element(rank.job->precision)) / rank.job->cluster.gpu.hbm.value;
+  // What is quantised moves more bytes than a cast does, and Adam that writes parameters leaves nothing to cast.
+  const Precision& precision = rank.job->precision;
+  const std::int64_t cast_bytes = adam_writes_params(precision) ? 0 : cast_bytes_per_element(precision);
+  const Seconds cast = bytes_of(rank.owned, cast_bytes) / rank.job->cluster.gpu.hbm.value;
   kernels_ = adam_seconds(rank.owned, false) + cast.value;
 }
 
@@ -118,7 +120,7 @@ Seconds RankBounds::windowed_step(const Candidate& candidate, bool whole_family,
   const Precision& precision = rank_->job->precision;
   const double latency = rank_->job->cluster.host_link.latency.value.value;
   const Split& split = split_at(candidate.fraction);
-  use.leaving = bytes_of(split.moved, size_of(precision.master));
+  use.leaving = bytes_of(split.moved, precision.master_bytes());
   use.always += bytes_of(rank_->owned - split.moved, precision.state_bytes());
   const auto moments = static_cast<double>(bytes_of(split.moved, precision.moment_bytes()).value);
   const auto tensors = static_cast<double>(split.moving.size());
@@ -203,7 +205,7 @@ Bound RankBounds::bound(const Candidate& candidate, bool whole_family) const {
       break;
     case Policy::cpu_adam: {
       const auto stays = std::span<const Shard>(rank_->shards).subspan(shards_on_host(*rank_, candidate.fraction));
-      use.always += bytes_of(owned(stays), precision.state_bytes());
+      use.always += bytes_of(owned(stays), precision_of(*rank_->job, Policy::cpu_adam).state_bytes());
       break;
     }
     case Policy::pipelined: {

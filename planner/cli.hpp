@@ -21,6 +21,10 @@ int run_check(const CheckOptions& options);
 int run_score(const ScoreOptions& options);
 int run_explain(const ExplainOptions& options);
 
+/// The job that a command's argument names, in any form (any_job.hpp). What an import assumed or could not model goes
+/// to stderr.
+Job load_job_argument(const std::string& file);
+
 /// The request on the command line, completed by the job's `offload:` where that names the same policy, or where the
 /// command line names none. InputError names the option.
 Candidate candidate_from(const CandidateOptions& options, const Job& job);

@@ -16,7 +16,8 @@ std::vector<reports::BrokenRule> reported(const std::vector<Violation>& list) {
   std::vector<reports::BrokenRule> broken;
   for (const Violation& violation : list) {
     const Rule& rule = *violation.rule;
-    broken.push_back({.rule = std::string(rule.id),
+    broken.push_back({.line = text_of(violation),
+                      .rule = std::string(rule.id),
                       .place = violation.place.text(),
                       .key = violation.key,
                       .problem = violation.problem,
@@ -37,7 +38,7 @@ std::int64_t rules_asked(std::optional<Policy> policy) {
 int run_check(const CheckOptions& options) {
   Megatron megatron = Megatron::any;
   if (options.megatron) megatron = parse_megatron(*options.megatron, Place{"--megatron"});
-  Job job = load_job(options.job);
+  Job job = load_job_argument(options.job);
   set_offload(job, options.candidate);
 
   reports::CheckReport report;

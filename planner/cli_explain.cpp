@@ -2,7 +2,6 @@
 // phase, what is alive at its peak, how that comes about, and the curve of live bytes over the step.
 #include <algorithm>
 
-#include "models/job_yaml.hpp"
 #include "models/nearest.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
@@ -45,7 +44,7 @@ std::string phase_named(std::string name) {
 }  // namespace
 
 int run_explain(const ExplainOptions& options) {
-  Job job = load_job(options.job);
+  Job job = load_job_argument(options.job);
   set_budgets(job, options.budget, options.host_budget);
   check(job);
   reports::ExplainReport report;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "models/job_yaml.hpp"
 #include "models/quantity_text.hpp"
 #include "planner/chunking.hpp"
 #include "planner/cli.hpp"
@@ -96,7 +95,7 @@ void add_layout(reports::LayoutReport& report, const StageLayout& stage, const s
 }  // namespace
 
 int run_layout(const LayoutOptions& options) {
-  const Job job = load_job(options.job);
+  const Job job = load_job_argument(options.job);
   check(job);
   const std::int64_t rank = parse_count(options.rank, Place{"--rank"});
   if (rank >= job.parallel.gpus)

@@ -12,7 +12,9 @@ namespace ebb::cli {
 namespace {
 
 void add_job(CLI::App& command, std::string& job) {
-  command.add_option("JOB", job, "job file (YAML)")->required()->type_name("");
+  command.add_option("JOB", job, "job file, Megatron-LM launch script or arguments, or config.json")
+      ->required()
+      ->type_name("");
 }
 
 void add_text(CLI::App& command, const char* names, std::optional<std::string>& value, const char* help,

@@ -1,7 +1,6 @@
 // `ebb plan JOB`: the flags to paste.
 #include <fmt/format.h>
 
-#include "models/job_yaml.hpp"
 #include "models/plan_json.hpp"
 #include "models/quantity_text.hpp"
 #include "planner/cli.hpp"
@@ -29,7 +28,7 @@ std::string simulate_command(const PlanOptions& options, const reports::Candidat
 int run_plan(const PlanOptions& options) {
   SearchOptions how;
   if (options.megatron) how.megatron = parse_megatron(*options.megatron, Place{"--megatron"});
-  Job job = load_job(options.job);
+  Job job = load_job_argument(options.job);
   set_budgets(job, options.budget, options.host_budget);
   check(job, how.megatron);
 

@@ -1,6 +1,5 @@
 // `ebb simulate JOB --policy P ...`: one candidate, every phase of the job's life. Exit 0 whether it fits or not: the
 // answer says so.
-#include "models/job_yaml.hpp"
 #include "models/plan_json.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
@@ -10,7 +9,7 @@
 namespace ebb::cli {
 
 int run_simulate(const SimulateOptions& options) {
-  Job job = load_job(options.job);
+  Job job = load_job_argument(options.job);
   set_budgets(job, options.budget, options.host_budget);
   check(job);
   const Candidate candidate = candidate_from(options.candidate, job);

@@ -12,12 +12,12 @@ using sim::PinnedLayout;
 using sim::PinnedRounding;
 
 void pin_state(const Precision& precision, const Shard& shard, HostParts& parts) {
-  const auto add = [&](PinnedLayout& part, Dtype type) {
-    part.add(bytes_of(shard.numel, size_of(type)), PinnedRounding::power_of_two);
+  const auto add = [&](PinnedLayout& part, std::int64_t bytes_per_element) {
+    if (bytes_per_element > 0) part.add(bytes_of(shard.numel, bytes_per_element), PinnedRounding::power_of_two);
   };
-  add(parts.moments, precision.exp_avg);
-  add(parts.moments, precision.exp_avg_sq);
-  add(parts.masters, precision.master);
+  add(parts.moments, size_of(precision.exp_avg));
+  add(parts.moments, size_of(precision.exp_avg_sq));
+  add(parts.masters, precision.master_bytes());
 }
 
 HostParts parts_of_state(const RankModel& rank, double fraction) {

@@ -19,7 +19,8 @@ std::int64_t divide(std::int64_t value, std::int64_t parts) {
 }
 
 ParameterList::ParameterList(const Job& job)
-    : quantize_(job.precision.fp8 != Fp8Recipe::none && job.precision.fp8_param_gather),
+    : low_precision_(job.precision.fp8 != Fp8Recipe::none || job.precision.fp4 != Fp4Recipe::none),
+      gather_(job.precision.fp8_param_gather || job.precision.fp4_param_gather),
       separate_experts_(job.parallel.expert > 1 || job.parallel.expert_tensor != job.parallel.tensor),
       norm_bias_(job.model.norm == Norm::layernorm) {}
 
@@ -37,7 +38,8 @@ Parameter& ParameterList::add(std::string_view name, std::int64_t rows, std::int
 
 void ParameterList::linear(std::string_view name, std::int64_t rows, std::int64_t columns, Held held) {
   matrix(name, rows, columns, held);
-  last().quantized = quantize_;
+  last().low_precision = low_precision_ && layer_allows_;
+  last().quantized = last().low_precision && gather_;
 }
 
 void ParameterList::matrix(std::string_view name, std::int64_t rows, std::int64_t columns, Held held) {

@@ -20,7 +20,9 @@ class ParameterList {
 
   /// Prefix of the names that follow, with its final dot.
   void enter(std::string prefix) { prefix_ = std::move(prefix); }
-  /// The weight of a Transformer Engine linear layer: what FP8 parameter gather stores as fp8.
+  /// Whether the linear weights that follow may be multiplied in FP8 or FP4: not those of layers kept in bf16.
+  void allow_low_precision(bool allowed) { layer_allows_ = allowed; }
+  /// The weight of a Transformer Engine linear layer: what FP8 and FP4 recipes multiply, and store with their gather.
   void linear(std::string_view name, std::int64_t rows, std::int64_t columns, Held held);
   /// Any other matrix: embeddings, router, gates.
   void matrix(std::string_view name, std::int64_t rows, std::int64_t columns, Held held);
@@ -41,7 +43,9 @@ class ParameterList {
 
   std::string prefix_;
   std::vector<Parameter> parameters_;
-  bool quantize_;
+  bool low_precision_;
+  bool layer_allows_ = true;
+  bool gather_;
   bool separate_experts_;
   bool norm_bias_;
 };

@@ -96,6 +96,8 @@ void host_call(PlanBuilder& plan, const RankModel& rank, std::uint32_t chunk, st
 
 OpId copy_state(PlanBuilder& plan, const RankModel& rank, OpKind direction, Phase phase, std::uint8_t states,
                 const Part& part, BufferId buffer, std::initializer_list<OpId> deps) {
+  states &= held_states(rank.job->precision);
+  if (states == 0) return deps.size() > 0 ? *deps.begin() : OpId::none();
   return plan.add({.kind = direction,
                    .phase = phase,
                    .states = states,
@@ -108,32 +110,20 @@ OpId copy_state(PlanBuilder& plan, const RankModel& rank, OpKind direction, Phas
                   deps);
 }
 
-OpId adam(PlanBuilder& plan, const RankModel& rank, AdamKernel kernel, const Part& part, BufferId buffer,
+OpId adam(PlanBuilder& plan, const Precision& precision, AdamKernel kernel, const Part& part, BufferId buffer,
           std::initializer_list<OpId> deps) {
+  const std::uint8_t params = adam_writes_params(precision) ? kParams : 0;
   return plan.add({.kind = OpKind::kernel,
                    .phase = Phase::step,
                    .work = adam_work(kernel),
-                   .states = kAllState | kGrads,
+                   .states = static_cast<std::uint8_t>(held_states(precision) | kGrads | params),
                    .stream = kComputeStream,
                    .chunk = part.chunk,
                    .calls = adam_launches(kernel),
                    .buffer = buffer,
-                   .bytes = bytes_of(part.range.numel(), adam_bytes_per_element(rank.job->precision, false)),
+                   .bytes = bytes_of(part.range.numel(), adam_bytes_per_element(precision, false)),
                    .range = part.range},
                   deps);
-}
-
-OpId cast_to_params(PlanBuilder& plan, const RankModel& rank, const Part& part, BufferId buffer) {
-  return plan.add({.kind = OpKind::kernel,
-                   .phase = Phase::step,
-                   .work = Work::cast,
-                   .states = kMaster | kParams,
-                   .stream = kComputeStream,
-                   .chunk = part.chunk,
-                   .calls = part.tensors(),
-                   .buffer = buffer,
-                   .bytes = bytes_of(part.range.numel(), cast_bytes_per_element(rank.job->precision)),
-                   .range = part.range});
 }
 
 AdamScratch::AdamScratch(PlanBuilder& plan, Bytes bytes) : plan_(plan) {
@@ -146,11 +136,12 @@ void AdamScratch::release() {
   if (buffer_.valid()) plan_.release(buffer_, Phase::step);
 }
 
-void step_on_device(PlanBuilder& plan, const RankModel& rank, AdamKernel kernel, const Part& part, BufferId buffer) {
+void step_on_device(PlanBuilder& plan, const RankModel& rank, const Precision& precision, AdamKernel kernel,
+                    const Part& part, BufferId buffer) {
   host_call(plan, rank, kNoChunk, 1);
-  AdamScratch scratch(plan, adam_temporaries(*rank.job, kernel, part.shards));
-  adam(plan, rank, kernel, part, buffer, {});
-  cast_to_params(plan, rank, part, buffer);
+  AdamScratch scratch(plan, adam_temporaries(precision, kernel, part.shards));
+  const OpId stepped = adam(plan, precision, kernel, part, buffer, {});
+  cast_to_params(plan, rank, precision, part, buffer, stepped);
   scratch.release();
 }
 

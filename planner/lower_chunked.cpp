@@ -1,6 +1,9 @@
 // chunked: `--offload-optimizer-states-chunk-numel N`. Nothing is resident between steps; the step walks the chunks
-// one after another: in, Adam, cast, out, the host waits, free. FP8 parameters are quantised in a second pass.
+// one after another: in, Adam, cast, out, the host waits, free. Gathered FP8 and FP4 weights are quantised in a
+// second pass (lower_quantize.cpp).
 // Source: Megatron-LM pull request 6544, distrib_optimizer.py, _optimizer_step_with_chunked_state_reload.
+#include <bit>
+
 #include "planner/chunking.hpp"
 #include "planner/lowerings.hpp"
 #include "planner/optimizer_traffic.hpp"
@@ -13,33 +16,16 @@ namespace {
 /// Walks over the rank's parameters a chunk costs: reload of masters, reload of moments, cast, offload.
 constexpr std::uint32_t kPassesPerChunk = 4;
 
-/// Casts what is not quantised, run by run. Returns the last op on the chunk.
-OpId cast_unquantized(PlanBuilder& plan, const RankModel& rank, const Part& part, BufferId buffer, OpId stepped) {
-  std::int64_t begin = part.range.begin;
-  for (std::size_t first = 0; first < part.shards.size();) {
-    const bool quantized = rank.stage->buffers[part.shards[first].buffer].quantized;
-    std::size_t end = first;
-    std::int64_t at = begin;
-    while (end < part.shards.size() && rank.stage->buffers[part.shards[end].buffer].quantized == quantized) {
-      at += part.shards[end++].numel.value;
-    }
-    const Part run{part.shards.subspan(first, end - first), {begin, at}, part.chunk};
-    if (!quantized) stepped = cast_to_params(plan, rank, run, buffer);
-    first = end;
-    begin = at;
-  }
-  return stepped;
-}
-
 void chunk_step(PlanBuilder& plan, const RankModel& rank, AdamKernel kernel, const Part& part) {
   host_call(plan, rank, part.chunk, kPassesPerChunk);
   const BufferId buffer =
       plan.buffer("chunk", part.chunk, allocated_state(rank.job->precision, part.shards, kAllState), Phase::step);
-  const OpId room = plan.allocate(buffer, Phase::step, part.chunk, 3 * part.tensors());
+  const std::uint32_t states = static_cast<std::uint32_t>(std::popcount(held_states(rank.job->precision)));
+  const OpId room = plan.allocate(buffer, Phase::step, part.chunk, states * part.tensors());
   copy_state(plan, rank, OpKind::copy_h2d, Phase::step, kMaster, part, buffer, {room});
-  const OpId in = copy_state(plan, rank, OpKind::copy_h2d, Phase::step, kMoments, part, buffer, {});
-  const OpId stepped = adam(plan, rank, kernel, part, buffer, {in});
-  const OpId cast = cast_unquantized(plan, rank, part, buffer, stepped);
+  const OpId in = copy_state(plan, rank, OpKind::copy_h2d, Phase::step, kMoments, part, buffer, {room});
+  const OpId stepped = adam(plan, rank.job->precision, kernel, part, buffer, {in});
+  const OpId cast = cast_to_params(plan, rank, rank.job->precision, part, buffer, stepped);
   const OpId out = copy_state(plan, rank, OpKind::copy_d2h, Phase::step, kAllState, part, buffer, {cast});
   plan.add({.kind = OpKind::host_wait, .phase = Phase::step, .stream = kHost, .chunk = part.chunk}, {out});
   plan.release(buffer, Phase::step, {}, OpId::none(), part.chunk);
@@ -58,7 +44,7 @@ void lower_chunked(PlanBuilder& plan, const RankModel& rank, Numel chunk_numel) 
   Bytes temporaries{0};
   for (const Chunk& chunk : chunks) {
     const auto shards = std::span(rank.shards).subspan(chunk.first, chunk.count);
-    temporaries = std::max(temporaries, adam_temporaries(*rank.job, kernel, shards));
+    temporaries = std::max(temporaries, adam_temporaries(rank.job->precision, kernel, shards));
   }
   AdamScratch scratch(plan, temporaries);
   std::int64_t begin = 0;

@@ -60,6 +60,7 @@ OpId wire(PlanBuilder& plan, OpKind direction, const Part& part, StateBits what,
 
 void lower_cpu_adam(PlanBuilder& plan, const RankModel& rank, double fraction) {
   const Job& job = *rank.job;
+  const Precision precision = precision_of(job, Policy::cpu_adam);
   const AdamKernel kernel = job.adam_of(Policy::cpu_adam);
   const std::size_t count = shards_on_host(rank, fraction);
   const std::span<const Shard> shards(rank.shards);
@@ -69,7 +70,7 @@ void lower_cpu_adam(PlanBuilder& plan, const RankModel& rank, double fraction) {
 
   BufferId state;
   if (stays.tensors() > 0) {
-    const Bytes bytes = allocated_state(job.precision, stays.shards, kAllState);
+    const Bytes bytes = allocated_state(precision, stays.shards, kAllState);
     state = plan.buffer("optimizer state", Memory::device, bytes, true);
   }
   StepFrame frame(plan, rank, hybrid_frame(rank, stays));
@@ -82,7 +83,7 @@ void lower_cpu_adam(PlanBuilder& plan, const RankModel& rank, double fraction) {
   const bool converts = job.precision.grads != Dtype::fp32;
   if (converts) ready = convert(plan, moves, kGrads, job.precision.grads, staging, {});
   const OpId out = wire(plan, OpKind::copy_d2h, moves, kGrads, converts ? staging : BufferId::none(), {ready});
-  if (stays.tensors() > 0) step_on_device(plan, rank, kernel, stays, state);
+  if (stays.tensors() > 0) step_on_device(plan, rank, precision, kernel, stays, state);
   plan.add({.kind = OpKind::host_wait, .phase = Phase::step, .stream = kHost}, {out});
   plan.add({.kind = OpKind::host_work,
             .phase = Phase::step,

@@ -2,6 +2,8 @@
 // waits, and returns during gradient finalization; then Adam steps everything at once.
 // Source: Megatron-LM pull request 6544, optimizer_state_offloader.py: offload, release_gpu_memory (which synchronises
 // the copies in flight, so that they overlap nothing but zeroing gradients), reload, sync_before_step.
+#include <bit>
+
 #include "planner/lowerings.hpp"
 #include "planner/optimizer_traffic.hpp"
 #include "planner/step_frame.hpp"
@@ -22,10 +24,13 @@ void lower_full_reload(PlanBuilder& plan, const RankModel& rank) {
   plan.release(state, Phase::forward);
   frame.forward_backward();
 
-  const OpId room = plan.allocate(state, Phase::finalize, kNoChunk, 3 * all.tensors());
+  const OpId room =
+      plan.allocate(state, Phase::finalize, kNoChunk,
+                    static_cast<std::uint32_t>(std::popcount(held_states(job.precision))) * all.tensors());
   const OpId in = copy_state(plan, rank, OpKind::copy_h2d, Phase::finalize, kAllState, all, state, {room});
   frame.finalize(in, state);
-  step_on_device(plan, rank, kernel, all, state);
+  step_on_device(plan, rank, job.precision, kernel, all, state);
+  quantize_params(plan, rank);
   frame.close();
 }
 

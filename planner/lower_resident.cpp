@@ -15,7 +15,8 @@ void lower_resident(PlanBuilder& plan, const RankModel& rank) {
   frame.zero_grads();
   frame.forward_backward();
   frame.finalize();
-  step_on_device(plan, rank, kernel, all, state);
+  step_on_device(plan, rank, job.precision, kernel, all, state);
+  quantize_params(plan, rank);
   frame.close();
 }
 

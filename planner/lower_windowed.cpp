@@ -160,9 +160,9 @@ BufferId Windowed::prefetch() {
 Bytes Windowed::scratch_bytes() const {
   Bytes largest{0};
   for (const Manager& manager : managers_) {
-    largest = std::max(largest, adam_temporaries(*rank_.job, kernel_, manager.stays.shards));
+    largest = std::max(largest, adam_temporaries(rank_.job->precision, kernel_, manager.stays.shards));
     for (const Part& chunk : manager.chunks) {
-      largest = std::max(largest, adam_temporaries(*rank_.job, kernel_, chunk.shards));
+      largest = std::max(largest, adam_temporaries(rank_.job->precision, kernel_, chunk.shards));
     }
   }
   return largest;
@@ -174,26 +174,31 @@ void Windowed::step_chunks(Manager& manager) {
     host_call(plan_, rank_, chunk.chunk, 0);
     const OpId in = manager.filled[k % 2];
     if (k + 1 < manager.chunks.size()) chunk_in(manager, k + 1, Phase::step);
-    const OpId stepped = adam(plan_, rank_, kernel_, chunk, manager.slots[k % 2], {in});
+    const OpId stepped = adam(plan_, rank_.job->precision, kernel_, chunk, manager.slots[k % 2], {in});
     copy_state(plan_, rank_, OpKind::copy_d2h, Phase::step, kMoments, chunk, manager.slots[k % 2], {stepped});
   }
 }
 
 void Windowed::step() {
+  const Precision& precision = rank_.job->precision;
   AdamScratch scratch(plan_, scratch_bytes());
   for (Manager& manager : managers_) {
     if (manager.stays.tensors() > 0) {
       host_call(plan_, rank_, kNoChunk, 1);
-      adam(plan_, rank_, kernel_, manager.stays, manager.resident, {});
+      adam(plan_, precision, kernel_, manager.stays, manager.resident, {});
     }
     step_chunks(manager);
-    if (manager.moves.tensors() > 0) cast_to_params(plan_, rank_, manager.moves, manager.masters);
-    if (manager.stays.tensors() > 0) cast_to_params(plan_, rank_, manager.stays, manager.resident);
+    const auto cast = [&](const Part& part, BufferId buffer) {
+      if (part.tensors() > 0) cast_to_params(plan_, rank_, precision, part, buffer, OpId::none());
+    };
+    cast(manager.moves, manager.masters);
+    cast(manager.stays, manager.resident);
     for (const BufferId slot : manager.slots) {
       if (slot.valid()) plan_.release(slot, Phase::step, {}, plan_.last_on(kD2h));
     }
   }
   scratch.release();
+  quantize_params(plan_, rank_);
 }
 
 }  // namespace

@@ -11,7 +11,8 @@ namespace ebb {
 void lower_resident(PlanBuilder& plan, const RankModel& rank);
 void lower_full_reload(PlanBuilder& plan, const RankModel& rank);
 void lower_chunked(PlanBuilder& plan, const RankModel& rank, Numel chunk_numel);
-/// chunked's second pass under FP8 parameter gather (lower_chunked_fp8.cpp); its chunks count on from `first_chunk`.
+/// chunked's second pass over gathered FP8 and FP4 weights (lower_quantize.cpp); its chunks count on from
+/// `first_chunk`.
 void quantize_chunks(PlanBuilder& plan, const RankModel& rank, Numel chunk_numel, std::uint32_t first_chunk);
 void lower_windowed(PlanBuilder& plan, const RankModel& rank, std::int64_t chunk_size_mb, double fraction);
 void lower_cpu_adam(PlanBuilder& plan, const RankModel& rank, double fraction);
@@ -37,12 +38,17 @@ void host_call(PlanBuilder& plan, const RankModel& rank, std::uint32_t chunk, st
 OpId copy_state(PlanBuilder& plan, const RankModel& rank, OpKind direction, Phase phase, std::uint8_t states,
                 const Part& part, BufferId buffer, std::initializer_list<OpId> deps);
 
-/// Adam over `part`, whose moments (and masters, unless they lie elsewhere) are in `buffer`.
-OpId adam(PlanBuilder& plan, const RankModel& rank, AdamKernel kernel, const Part& part, BufferId buffer,
+/// Adam over `part`, whose moments (and masters, unless they lie elsewhere) are in `buffer`, in types `precision`.
+OpId adam(PlanBuilder& plan, const Precision& precision, AdamKernel kernel, const Part& part, BufferId buffer,
           std::initializer_list<OpId> deps);
 
-/// Masters of `part` in `buffer` to model parameters, one launch a shard.
-OpId cast_to_params(PlanBuilder& plan, const RankModel& rank, const Part& part, BufferId buffer);
+/// Masters of `part` in `buffer` to model parameters, one launch a shard, but for those that Adam has written and those
+/// that are quantised apart. Returns the last op on `part`, which is `stepped` where there is nothing to do.
+OpId cast_to_params(PlanBuilder& plan, const RankModel& rank, const Precision& precision, const Part& part,
+                    BufferId buffer, OpId stepped);
+
+/// Quantises all gathered FP8 and FP4 weights from masters on the device, where the recipe does so after the step.
+void quantize_params(PlanBuilder& plan, const RankModel& rank);
 
 /// Memory that Adam needs while it runs, held from construction to release().
 class AdamScratch {
@@ -57,6 +63,7 @@ class AdamScratch {
 };
 
 /// One optimizer call over `part`, whose state is all in `buffer`: Adam with its scratch, then the cast.
-void step_on_device(PlanBuilder& plan, const RankModel& rank, AdamKernel kernel, const Part& part, BufferId buffer);
+void step_on_device(PlanBuilder& plan, const RankModel& rank, const Precision& precision, AdamKernel kernel,
+                    const Part& part, BufferId buffer);
 
 }  // namespace ebb

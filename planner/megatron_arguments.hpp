@@ -18,6 +18,7 @@ struct MegatronArgument {
   std::string name;  // without dashes in front, words joined by '-': "num-layers"
   std::vector<std::string> values;
   Place place;
+  std::vector<std::string> unset{};  // variables in the values that the file does not set; they stand there as $NAME
 };
 
 struct MegatronArguments {

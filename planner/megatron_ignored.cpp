@@ -63,7 +63,7 @@ constexpr std::string_view kIgnored[] = {
     "moe-router-enable-expert-bias moe-router-bias-update-rate moe-router-force-load-balancing moe-aux-loss-coeff "
     "moe-z-loss-coeff moe-input-jitter-eps moe-per-layer-logging moe-enable-deepep moe-deepep-num-sms "
     "moe-hybridep-num-sms moe-flex-dispatcher-backend moe-token-drop-policy moe-apply-probs-on-input "
-    "moe-upcycling-granularity moe-pad-experts-for-cuda-graph-inference",
+    "moe-upcycling-granularity moe-mlp-glu-interleave-size moe-pad-experts-for-cuda-graph-inference",
     // Loss scale and FP8 recipes.
     "loss-scale initial-loss-scale min-loss-scale loss-scale-window hysteresis fp8-margin fp8-interval "
     "fp8-amax-history-len fp8-amax-compute-algo fp8-quantizer-factory fp4-quantizer-factory "

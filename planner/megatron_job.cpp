@@ -15,11 +15,12 @@ namespace {
 /// Comparing a name with all known ones takes a while; a file full of unknown names is not a file of arguments.
 constexpr int kMostSuggestions = 20;
 
-/// A value that switches off what the argument would switch on.
-bool is_off(const MegatronArgument& argument) {
-  if (argument.values.size() != 1) return false;
-  const std::string& value = argument.values[0];
-  return value == "false" || value == "False" || value == "None" || value == "0" || value == "0.0";
+/// Whether the argument is there with a value that does not switch it off.
+bool is_on(const MegatronArgument* argument) {
+  if (argument == nullptr) return false;
+  if (argument->values.size() != 1) return true;
+  const std::string& value = argument->values[0];
+  return value != "false" && value != "False" && value != "0" && value != "0.0";
 }
 
 void note_unknown(const MegatronImport& in, const std::string& name, int& suggestions) {
@@ -35,12 +36,11 @@ void note_arguments(const MegatronImport& in, const MegatronArguments& arguments
   for (const MegatronArgument& argument : arguments.arguments) {
     if (!seen.insert(argument.name).second) continue;
     const std::optional<KnownArgument> known = known_argument(argument.name);
-    const MegatronArgument* last = in.values.find(argument.name);
     if (!known)
       note_unknown(in, argument.name, suggestions);
     else if (known->use == ArgumentUse::ignored)
       in.note(ImportNoteKind::ignored, argument.name, "changes neither memory nor time of a step");
-    else if (known->use == ArgumentUse::not_modelled && last != nullptr && !is_off(*last))
+    else if (known->use == ArgumentUse::not_modelled && is_on(in.values.find(argument.name)))
       in.note(ImportNoteKind::not_modelled, argument.name, std::string(known->about));
   }
 }

@@ -77,24 +77,13 @@ void import_positions(const MegatronImport& in, ModelSpec& model) {
   if (model.positions == Positions::learned) model.max_positions = values.require_count("max-position-embeddings");
 }
 
-/// The pattern as first_dense_layers and layer_freq where they can say it.
-void set_layers(MoeSpec& moe, const std::string& pattern) {
-  const std::size_t first = pattern.find('1');
-  const std::size_t second = pattern.find('1', first + 1);
-  const std::size_t freq = second == std::string::npos ? pattern.size() : second - first;
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    if ((pattern[i] == '1') == (i >= first && (i - first) % freq == 0)) continue;
-    moe.layer_pattern = pattern;
-    return;
-  }
-  moe.first_dense_layers = static_cast<std::int64_t>(first);
-  moe.layer_freq = static_cast<std::int64_t>(freq);
-}
-
 /// --moe-layer-freq: a number n (layers 0, n, 2n, ... are MoE) or a list. False: no layer is.
 bool import_moe_layers(const MegatronImport& in, const ModelSpec& model, MoeSpec& moe) {
   constexpr std::string_view kName = "moe-layer-freq";
-  const std::string text = in.values.text(kName, "1");
+  const MegatronArgument* argument = in.values.find(kName);
+  const bool many = argument != nullptr && argument->values.size() > 1;  // a list of a YAML file
+  const std::string text =
+      many ? fmt::format("[{}]", fmt::join(in.values.words(kName), ",")) : in.values.text(kName, "1");
   if (text.find('[') == std::string::npos) {
     moe.layer_freq = in.values.count(kName, 1);
     return true;
@@ -106,7 +95,7 @@ bool import_moe_layers(const MegatronImport& in, const ModelSpec& model, MoeSpec
   std::string pattern;
   for (const std::int64_t is_moe : list) pattern += is_moe != 0 ? '1' : '0';
   if (pattern.find('1') == std::string::npos) return false;
-  set_layers(moe, pattern);
+  moe = with_layers(moe, pattern);
   return true;
 }
 

@@ -164,9 +164,9 @@ void import_offload(const MegatronImport& in) {
   const bool chunked = values.flag("offload-optimizer-states");
   const bool windowed = values.flag("chunked-optimizer-state-offload");
   const bool cpu_adam = values.flag("optimizer-cpu-offload");
-  if ((chunked ? 1 : 0) + (windowed ? 1 : 0) + (cpu_adam ? 1 : 0) > 1)
-    values.reject(cpu_adam ? "optimizer-cpu-offload" : "chunked-optimizer-state-offload",
-                  "optimizer state is offloaded in two ways, which Megatron-LM refuses: the same state cannot go both",
+  if (chunked && windowed)
+    values.reject("chunked-optimizer-state-offload",
+                  "optimizer state is offloaded in two ways: only one of the two trees takes each flag",
                   "leave one of the flags out");
   if (chunked) {
     const std::int64_t numel = values.count("offload-optimizer-states-chunk-numel", 0, 0);
@@ -178,6 +178,8 @@ void import_offload(const MegatronImport& in) {
     offload.chunk_size_mb = values.count("optimizer-state-offload-chunk-size-mb", 0, 0);
     offload.fraction = values.number("optimizer-state-offload-fraction", 1, 1e-9, 1);
   }
+  in.job().megatron.optimizer_cpu_offload = cpu_adam && (chunked || windowed);  // a rule refuses it
+  if (chunked || windowed) return;
   if (cpu_adam && values.number("optimizer-offload-fraction", 1, 0, 1) > 0) {
     offload.policy = Policy::cpu_adam;
     offload.fraction = values.number("optimizer-offload-fraction", 1, 0, 1);

@@ -36,7 +36,7 @@ void MegatronValues::reject(std::string_view name, const std::string& problem, c
 bool MegatronValues::flag(std::string_view name) const {
   const MegatronArgument* argument = find(name);
   if (argument == nullptr) return false;
-  if (argument->values.empty()) return true;
+  if (argument->values.empty() || !argument->unset.empty()) return true;
   const std::string& word = argument->values[0];
   if (argument->values.size() == 1 && (word == "true" || word == "True")) return true;
   if (argument->values.size() == 1 && (word == "false" || word == "False")) return false;
@@ -47,6 +47,10 @@ std::optional<std::string> MegatronValues::text(std::string_view name) const {
   const MegatronArgument* argument = find(name);
   if (argument == nullptr) return std::nullopt;
   if (argument->values.empty()) reject(name, "has no value", "give one, or leave it out");
+  if (!argument->unset.empty())
+    reject(name, fmt::format("the variable {} is not set in this file", argument->unset[0].substr(0, 60)),
+           fmt::format("write the value, or set the variable, for example {}=... on a line of its own",
+                       argument->unset[0].substr(0, 60)));
   if (argument->values.size() > 1)
     reject(name, fmt::format("takes one value, and {} follow it", argument->values.size()), "give one");
   return argument->values[0];

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/weight_bytes.hpp"
+
 namespace ebb {
 
 namespace {
@@ -34,13 +36,10 @@ std::vector<OverlapPiece> overlap_pieces(const Job& job, const StageLayout& stag
   std::vector<std::int64_t> elements(count, 0);
   std::array<std::size_t, 2> index{};
   for (const BufferLayout& buffer : stage.buffers) {
-    // mxfp8 parameters are gathered in bf16, through the gradient buffer, and quantised afterwards.
-    const bool as_fp8 = buffer.quantized && job.precision.fp8 != Fp8Recipe::mxfp8;
-    const std::int64_t param_size = as_fp8 ? 1 : size_of(job.precision.params);
     for (const Bucket& bucket : buffer.buckets) {
       const std::size_t p = piece_of(index[buffer.expert]++, counts[buffer.expert], count);
       pieces[p].reduce[buffer.expert] += bytes_of(bucket.numel(), size_of(job.precision.grads));
-      pieces[p].gather[buffer.expert] += bytes_of(bucket.numel(), param_size);
+      pieces[p].gather[buffer.expert] += gathered_bytes(job, buffer, bucket.numel());
       elements[p] += bucket.numel().value;
     }
   }

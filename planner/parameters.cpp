@@ -70,8 +70,13 @@ std::vector<Parameter> chunk_parameters(const Job& job, const ModelChunk& chunk)
   if (embedding_here) append_embedding(list, job);
   for (const std::int64_t layer : chunk.decoder_layers) {
     list.enter("decoder.layers." + std::to_string(layer) + ".");
+    // --first-last-layers-bf16 counts decoder layers by their global number (core/fp8_utils.py, get_fp8_context).
+    const Precision& precision = job.precision;
+    list.allow_low_precision(layer >= precision.first_bf16_layers &&
+                             layer < job.model.layers - precision.last_bf16_layers);
     append_layer(list, job, job.model.layer_is_moe(layer));
   }
+  list.allow_low_precision(true);
   list.enter("decoder.");
   if (has_final_norm(job.model, chunk)) list.norm("final_layernorm", job.model.hidden);
   for (std::int64_t i = 0; i < chunk.mtp_layers; ++i) append_prediction_layer(list, job, i);

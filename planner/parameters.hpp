@@ -20,7 +20,8 @@ struct Parameter {
   bool decayed = true;  // weight-decay group; vectors and biases are not
   bool embedding_or_output = false;
   bool shared_embedding = false;  // tied embedding copies under pipeline parallelism
-  bool quantized = false;         // a linear weight that FP8 parameter gather stores as fp8
+  bool low_precision = false;     // a linear weight whose products run in FP8 or FP4
+  bool quantized = false;         // ... and that parameter gather stores so
   bool tensor_parallel = false;   // split over the tensor-parallel group (else each rank holds a copy)
 
   Numel numel() const { return {columns == 0 ? rows : rows * columns}; }

@@ -74,7 +74,8 @@ Packing packing_of(const RankModel& rank, const Candidate& candidate) {
       return windowed(rank, candidate.chunk_size_mb, candidate.fraction);
     case Policy::cpu_adam: {
       const std::size_t count = shards_on_host(rank, candidate.fraction);
-      const Bytes state = allocated_state(precision, shards.subspan(count), kAllState);
+      const Precision hybrid = precision_of(*rank.job, Policy::cpu_adam);
+      const Bytes state = allocated_state(hybrid, shards.subspan(count), kAllState);
       return {.moved = static_cast<double>(owned(shards.first(count)).value),
               .tensors = static_cast<double>(count),
               .state = state,
@@ -104,10 +105,11 @@ RankEstimate estimate(const RankModel& rank, const Candidate& candidate) {
   if (candidate.policy == Policy::cpu_adam) seconds += 28 * moved / cluster.host.cpu_adam.value.value;
   const double each_chunk = cluster.calls.chunk.value.value + cluster.calls.synchronize.value.value +
                             4 * static_cast<double>(rank.shards.size()) * cluster.calls.tensor_scan.value.value;
+  const Bytes scales = allocated_scales(rank.job->precision, rank.shards);
   return {.seconds = seconds + 6 * tensors * cluster.host_link.latency.value.value +
                      static_cast<double>(packing.chunks) * each_chunk,
-          .step_state = packing.state + rank.footprint.step_temporaries,
-          .always = packing.always};
+          .step_state = packing.state + rank.footprint.step_temporaries + scales,
+          .always = packing.always + scales};
 }
 
 }  // namespace ebb

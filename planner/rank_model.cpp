@@ -1,4 +1,5 @@
 #include "planner/lower.hpp"
+#include "planner/optimizer_traffic.hpp"
 
 namespace ebb {
 
@@ -11,6 +12,9 @@ RankModel rank_model(const Job& job, const StageLayout& stage, std::int64_t rank
   model.shards = rank_shards(stage, at.dense_shard, at.expert_shard);
   model.owned = owned(model.shards);
   model.footprint = footprint_of(job, stage, model.owned);
+  // Scales of states that are not fp32 are tensors of one number, and stay on the device under every policy.
+  const Bytes scales = allocated_scales(job.precision, model.shards);
+  if (scales.value > 0) model.footprint.resident.push_back({"state scales", scales});
   model.compute = compute_time(job, at.pipeline);
   return model;
 }

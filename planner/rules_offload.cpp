@@ -49,7 +49,7 @@ Rules request_rules() {
            [](const Situation& s, Findings& out) {
              if (!taken(s))
                out.push_back({fmt::format("Megatron-LM {} does not take {}", name_of(s.megatron), name_of(*s.policy)),
-                              fmt::format("use {}, or another policy", takers_of(*s.policy))});
+                              fmt::format("choose another policy, or run {}", takers_of(*s.policy))});
            },
        .reason = "",
        .source = "the flags of Megatron-LM main d98e8a64dd, dev d48bd6be0a and pull request 6544 (c9eddcd3ae)"},
@@ -63,6 +63,15 @@ Rules request_rules() {
                               "use bf16 or fp16 parameters, or the policy resident"});
            },
        .reason = "an fp32 parameter is its own master weight, which cannot leave the device",
+       .source = "Ebb"},
+      {.id = "fsdp-not-planned",
+       .key = "megatron.fsdp",
+       .policies = {Policy::resident, Policy::cpu_adam, Policy::pipelined},
+       .find =
+           [](const Situation& s, Findings& out) {
+             if (s.job.megatron.fsdp) out.push_back({"Megatron-FSDP is nothing that Ebb plans", "set fsdp: false"});
+           },
+       .reason = "its shards are not those of the distributed optimizer",
        .source = "Ebb"},
       {.id = "pipelined-adam",
        .key = "optimizer.kind",

@@ -58,7 +58,10 @@ Rules reload_rules() {
                         "remainders",
                         name_of(*s.policy)),
                     "use fp32 moments without precision_aware, an fp8 recipe tensorwise, blockwise or mxfp8, under "
-                    "which Megatron keeps the masters, or windowed, which takes remainders"});
+                    "which Megatron keeps the masters, or windowed, which takes remainders",
+                    s.job.precision.precision_aware          ? "precision.precision_aware"
+                    : s.job.precision.exp_avg != Dtype::fp32 ? "precision.exp_avg"
+                                                             : "precision.exp_avg_sq"});
            },
        .reason =
            "a save reads the host bytes as they are, and store_param_remainders cannot be turned off from the command "

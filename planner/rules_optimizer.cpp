@@ -69,7 +69,9 @@ Rules overlap_rules() {
        .key = "parallel.overlap_param_gather",
        .find =
            [](const Situation& s, Findings& out) {
-             if (s.job.parallel.overlap_param_gather && !s.job.optimizer.distributed && !s.job.megatron.fsdp)
+             const OptimizerSettings& o = s.job.optimizer;
+             const bool gathers = o.distributed || o.layer_wise || s.job.megatron.fsdp;
+             if (s.job.parallel.overlap_param_gather && !gathers)
                out.push_back({"needs the distributed optimizer", "set overlap_param_gather: false"});
            },
        .reason = "without it every rank updates all parameters, and there is nothing to gather",
@@ -107,6 +109,15 @@ Rules kind_rules() {
            },
        .reason = "",
        .source = "Megatron-LM main d98e8a64dd, megatron/core/optimizer/layer_wise_optimizer.py"},
+      {.id = "muon-without-fsdp",
+       .key = "optimizer.kind",
+       .find =
+           [](const Situation& s, Findings& out) {
+             if (s.job.optimizer.kind == OptimizerKind::muon && s.job.megatron.fsdp)
+               out.push_back({"Muon does not go with Megatron-FSDP", "use adam, or set megatron.fsdp: false"});
+           },
+       .reason = "Muon steps whole matrices, which FSDP cuts",
+       .source = kArguments},
       {.id = "precision-aware-adam",
        .key = "optimizer.kind",
        .find =

@@ -158,6 +158,15 @@ Rules expert_rules() {
            },
        .reason = "tokens are dispatched once, not by every tensor rank",
        .source = "Megatron-LM main d98e8a64dd, megatron/core/transformer/moe/moe_layer.py"},
+      {.id = "padding-needs-capacity",
+       .key = "experts.pad_to_capacity",
+       .find =
+           [](const Situation& s, Findings& out) {
+             if (s.job.model.moe && s.job.experts.pad_to_capacity && !s.job.experts.capacity_factor)
+               out.push_back({"needs a capacity_factor", "give experts.capacity_factor, or leave it out"});
+           },
+       .reason = "without one there is no length to pad to",
+       .source = kTransformerConfig},
       {.id = "expert-not-fp16",
        .key = "precision.params",
        .find =
@@ -207,6 +216,15 @@ Rules batch_rules() {
                out.push_back({fmt::format("{} is longer than the model's {} learned positions", s.job.batch.sequence,
                                           s.job.model.max_positions),
                               fmt::format("use at most {}", s.job.model.max_positions)});
+           },
+       .reason = "",
+       .source = kArguments},
+      {.id = "prediction-positions",
+       .key = "model.positions",
+       .find =
+           [](const Situation& s, Findings& out) {
+             if (s.job.model.mtp_layers() > 0 && s.job.model.positions == Positions::learned)
+               out.push_back({"prediction layers do not go with learned positions", "use rope or none"});
            },
        .reason = "",
        .source = kArguments},

@@ -57,10 +57,11 @@ Rules dtype_rules() {
        .find =
            [](const Situation& s, Findings& out) {
              const Dtype grads = s.job.precision.grads;
-             if (grads != Dtype::fp32 && grads != s.job.precision.params && grads != Dtype::bf16)
+             const bool as_params = grads == Dtype::fp16 && s.job.precision.params == Dtype::fp16;
+             if (grads != Dtype::fp32 && grads != Dtype::bf16 && !as_params)
                out.push_back({fmt::format("gradients cannot be {}", name_of(grads)), "use fp32 or bf16"});
            },
-       .reason = "",
+       .reason = "they are reduced in fp32, in bf16, or in the type of fp16 parameters",
        .source = kArguments},
       {.id = "master-type",
        .key = "precision.master",

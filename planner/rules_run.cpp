@@ -82,7 +82,7 @@ Rules graph_rules() {
                out.push_back({"needs fp32 moments and whole fp32 master weights",
                               "use fp32 state without the precision-aware optimizer, or leave it out"});
            },
-       .reason = "the fused Adam that a graph can capture has no other state",
+       .reason = "other state is converted for the step in temporaries, whose pointers a captured graph cannot follow",
        .source = kFusedAdam},
   };
 }
@@ -119,6 +119,20 @@ Rules checkpoint_rules() {
   };
 }
 
+Rules loss_rules() {
+  return {
+      {.id = "deterministic-loss",
+       .key = "activations.cross_entropy",
+       .find =
+           [](const Situation& s, Findings& out) {
+             if (s.job.activations.deterministic && s.job.activations.cross_entropy != CrossEntropy::unfused)
+               out.push_back({"the fused loss is not deterministic", "use unfused, or set deterministic: false"});
+           },
+       .reason = "",
+       .source = kArguments},
+  };
+}
+
 Rules budget_rules() {
   return {
       {.id = "budget-device",
@@ -146,7 +160,7 @@ Rules budget_rules() {
 
 Rules run_rules() {
   Rules rules = recompute_rules();
-  for (const Rules& more : {graph_rules(), checkpoint_rules(), budget_rules()})
+  for (const Rules& more : {graph_rules(), checkpoint_rules(), loss_rules(), budget_rules()})
     rules.insert(rules.end(), more.begin(), more.end());
   return rules;
 }

@@ -110,9 +110,10 @@ double rough_activation_bytes(const Job& job) {
   const ModelSpec& m = job.model;
   const double tokens = d(job.batch.micro) * d(job.batch.sequence);
   double width = 16 * d(m.hidden) + 6 * d(m.ffn) + 8 * d(m.heads) * d(std::max<std::int64_t>(m.head_dim, 1));
-  if (m.moe) width += d(m.moe->top_k) * (4 * d(m.hidden) + 6 * d(m.moe->ffn)) + 6 * d(m.moe->shared_ffn);
+  const double fullest = std::max(job.experts.imbalance, job.experts.capacity_factor.value_or(1));
+  if (m.moe) width += fullest * d(m.moe->top_k) * (4 * d(m.hidden) + 6 * d(m.moe->ffn)) + 6 * d(m.moe->shared_ffn);
   if (m.mla) width += 8 * d(m.heads) * d(m.mla->qk_head_dim + m.mla->qk_rope_head_dim + m.mla->v_head_dim);
-  if (job.compute.attention == Attention::local) width += 4 * d(m.heads) * d(job.batch.sequence);
+  if (job.compute.attention != Attention::flash) width += 8 * d(m.heads) * d(job.batch.sequence);
   return 4 * tokens * ((d(m.layers) + d(m.mtp_layers())) * width * d(job.parallel.pipeline) + 4 * d(m.vocab));
 }
 

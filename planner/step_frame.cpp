@@ -1,6 +1,7 @@
 #include "planner/step_frame.hpp"
 
 #include "planner/optimizer_traffic.hpp"
+#include "planner/quantization.hpp"
 
 namespace ebb {
 
@@ -30,6 +31,7 @@ StepFrame::StepFrame(PlanBuilder& plan, const RankModel& rank, const FrameOption
       groups_{sharding_group(*rank.job, false), sharding_group(*rank.job, true)} {
   const Parallel& parallel = rank.job->parallel;
   const bool sharded = groups_[0].members > 1 || groups_[1].members > 1;
+  if (!rank.job->compute.step_seconds) quantized_ = forward_quantize_bytes(*rank.job, *rank.stage);
   gathers_ahead_ = sharded && parallel.overlap_param_gather;
   reduces_ahead_ = sharded && parallel.overlap_grad_reduce;
   for (const Term& term : rank.footprint.resident) plan_.buffer(term.name, Memory::device, term.bytes, true);
@@ -98,12 +100,25 @@ void StepFrame::forward_backward() {
   backward();
 }
 
+/// The part of it that falls on `range`. Where the whole step's compute was measured, it is in there.
+void StepFrame::quantize_weights(ElementRange range, OpId gathered) {
+  if (quantized_.value == 0) return;
+  const std::int64_t elements = pieces_.back().range.end;
+  plan_.add({.kind = OpKind::kernel,
+             .phase = Phase::forward,
+             .work = Work::cast,
+             .stream = kComputeStream,
+             .bytes = {share({quantized_.value}, range.begin, range.end, elements).value}},
+            {gathered});
+}
+
 // The first micro-batch waits for the parameters piece by piece, first layers (the last piece) first.
 void StepFrame::forward() {
   const Ticks total = to_ticks(rank_.compute.forward);
   const std::int64_t batches = rank_.job->micro_batches();
   plan_.allocate(activations_, Phase::forward);
   if (!gathers_ahead_) {
+    quantize_weights({0, pieces_.back().range.end}, OpId::none());
     compute(Phase::forward, activations_, {}, total, {});
     return;
   }
@@ -113,6 +128,7 @@ void StepFrame::forward() {
   for (std::size_t p = pieces_.size(); p-- > 0;) {
     const ElementRange range = pieces_[p].range;
     if (p + 1 < pieces_.size()) gathered = gather(Phase::forward, pieces_[p], {});
+    quantize_weights(range, gathered);
     compute(Phase::forward, activations_, range, share(first, range.begin, range.end, elements), {gathered});
   }
   if (batches > 1) compute(Phase::forward, activations_, {}, total - first, {});

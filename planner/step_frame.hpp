@@ -54,6 +54,7 @@ class StepFrame {
   OpId reduce(Phase phase, const OverlapPiece& piece, std::initializer_list<OpId> deps);
   OpId compute(Phase phase, BufferId buffer, ElementRange range, Ticks duration, std::initializer_list<OpId> deps);
   OpId grads_kernel(Work work, Bytes bytes, BufferId buffer, std::initializer_list<OpId> deps);
+  void quantize_weights(ElementRange range, OpId gathered);
   void forward();
   void backward();
 
@@ -62,6 +63,7 @@ class StepFrame {
   FrameOptions options_;
   std::vector<OverlapPiece> pieces_;
   std::array<Group, 2> groups_;
+  Bytes quantized_{0};          // HBM bytes of making weights ready for products in low precision, once a step
   bool gathers_ahead_ = false;  // overlap_param_gather, and there is something to gather
   bool reduces_ahead_ = false;
   BufferId activations_;

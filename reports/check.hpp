@@ -10,6 +10,7 @@
 namespace ebb::reports {
 
 struct BrokenRule {
+  std::string line;   // place, key, problem, reason and cure, as the other commands refuse with it
   std::string rule;   // its id
   std::string place;  // "job.yaml:3:20", "" when unknown
   std::string key;    // of the job

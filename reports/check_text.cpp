@@ -6,14 +6,9 @@ namespace ebb::reports {
 
 namespace {
 
-std::string paragraph(const BrokenRule& broken, const std::string& head, const Style& style) {
-  std::string text = head + fmt::format("{}: {}\n", style.bold(broken.key), broken.problem);
-  if (!broken.reason.empty()) text += fmt::format("    why: {}\n", broken.reason);
-  if (!broken.cure.empty()) text += fmt::format("    cure: {}\n", broken.cure);
-  return text + style.dim(fmt::format("    rule: {} ({})", broken.rule, broken.source)) + "\n";
+std::string paragraph(const BrokenRule& broken, const Style& style) {
+  return broken.line + "\n" + style.dim(fmt::format("    rule {}: {}", broken.rule, broken.source)) + "\n";
 }
-
-std::string head_of(const BrokenRule& broken) { return broken.place.empty() ? "" : broken.place + ": "; }
 
 /// What is open, and what is not and why.
 std::string policies_text(const CheckReport& report, const Style& style) {
@@ -22,7 +17,7 @@ std::string policies_text(const CheckReport& report, const Style& style) {
   for (const PolicyVerdict& verdict : report.policies) {
     if (verdict.broken.empty()) open += (open.empty() ? "" : ", ") + verdict.policy;
     for (const BrokenRule& broken : verdict.broken)
-      closed += paragraph(broken, fmt::format("{}, ruled out: ", verdict.policy), style);
+      closed += fmt::format("{} is ruled out: {}", style.bold(verdict.policy), paragraph(broken, style));
   }
   if (closed.empty()) return "";
   return fmt::format("policies that nothing stands against: {}\n{}", open.empty() ? "none" : open, closed);
@@ -32,7 +27,7 @@ std::string policies_text(const CheckReport& report, const Style& style) {
 
 std::string to_text(const CheckReport& report, const Style& style) {
   std::string text;
-  for (const BrokenRule& broken : report.violations) text += paragraph(broken, head_of(broken), style);
+  for (const BrokenRule& broken : report.violations) text += paragraph(broken, style);
   if (report.violations.empty()) {
     text = fmt::format("no rule of {} is broken\n", report.rules);
   } else {

@@ -128,8 +128,9 @@ TEST_CASE("a model or a cluster that does not exist") {
           "j.yaml:1:8: unknown model \"lama3-8b\"; did you mean \"llama3-8b\"?");
   REQUIRE(job_error("model: no/where.yaml\n" + rest)
               .starts_with("j.yaml:1:8: there is no file \"no/where.yaml\"; known models in the library: "));
-  REQUIRE(job_error("model: config.json\n" + rest) ==
-          "j.yaml:1:8: \"config.json\": JSON is not read as a model yet; write its figures as YAML");
+  REQUIRE(job_error("model: config.json\n" + rest).starts_with("j.yaml:1:8: there is no file \"config.json\""));
+  REQUIRE(job_error("model: llama3-8b\ncluster: c.json\nparallel: {gpus: 8}\nbatch: {global: 1, sequence: 1}\n") ==
+          "j.yaml:2:10: \"c.json\": JSON is not read as a cluster; write its figures as YAML");
   REQUIRE(job_error("model: llama3-8b\ncluster: hgx-h20\nparallel: {gpus: 8}\nbatch: {global: 1, sequence: 1}\n") ==
           "j.yaml:2:10: unknown cluster \"hgx-h20\"; did you mean \"hgx-h200\"?");
   REQUIRE(job_error("model: [a]\n" + rest) ==

@@ -1,6 +1,7 @@
 ebb_test(models_tests LIBS ebb_models SOURCES
   models/timeline_test.cpp
   models/cluster_yaml_test.cpp
+  models/hf_config_test.cpp
   models/job_yaml_test.cpp
   models/library_test.cpp
   models/model_totals_test.cpp

@@ -99,34 +99,3 @@ TEST_CASE(
   job.precision.exp_avg = job.precision.exp_avg_sq = Dtype::bf16;
   CHECK(footprint_of(job, one_buffer(owned), owned).step_temporaries == Bytes{0});
 }
-
-TEST_CASE("fp8 parameters cost what Transformer Engine's tensor classes hold") {
-  Job job = small_gpt(1, 1);
-  job.cluster.gpu.name = "H100-SXM-80GB";
-  StageLayout stage = one_buffer({1 << 20});
-  stage.buffers[0].quantized = true;
-  job.precision.fp8_param_gather = true;
-  const auto parameter_bytes = [&](Fp8Recipe recipe) {
-    job.precision.fp8 = recipe;
-    const Footprint footprint = footprint_of(job, stage, {1 << 20});
-    return term(footprint, "parameters") + term(footprint, "fp8 weight copies");
-  };
-  CHECK(parameter_bytes(Fp8Recipe::tensorwise) == Bytes{2 << 20});                // data and transpose
-  CHECK(parameter_bytes(Fp8Recipe::blockwise) == Bytes{(2 << 20) + 2 * 4 * 64});  // and 64 blocks' scales, twice
-  CHECK(parameter_bytes(Fp8Recipe::mxfp8) == Bytes{(2 << 20) + (1 << 16)});       // 2.0625 bytes an element
-  job.cluster.gpu.name = "B200";
-  CHECK(parameter_bytes(Fp8Recipe::tensorwise) == Bytes{1 << 20});  // any layout multiplies: no transpose
-}
-
-TEST_CASE("fp8 compute with bf16 parameters keeps quantised copies of the linear weights only") {
-  Job job = small_gpt(1, 1);
-  job.cluster.gpu.name = "H100";
-  job.precision.fp8 = Fp8Recipe::tensorwise;
-  StageLayout stage = one_buffer({1000});
-  stage.parameters = {
-      {.name = "embedding.word_embeddings.weight", .rows = 30, .columns = 10, .embedding_or_output = true},
-      {.name = "decoder.layers.0.mlp.router.weight", .rows = 4, .columns = 10},
-      {.name = "decoder.layers.0.mlp.linear_fc2.weight", .rows = 60, .columns = 10},
-      {.name = "decoder.layers.0.mlp.linear_fc2.bias", .rows = 60}};
-  CHECK(term(footprint_of(job, stage, {1000}), "fp8 weight copies") == Bytes{2 * 600});
-}

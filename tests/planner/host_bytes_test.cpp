@@ -60,7 +60,11 @@ TEST_CASE("pinned tensors are rounded up to powers of two, one a shard and state
   CHECK(host_bytes(rank, {.policy = Policy::cpu_adam}).pageable.value == 2050 * 8);
   CHECK(pinned({.policy = Policy::pipelined, .chunk_numel = {1}, .slots = 1}) == 2050 * 12);
 
+  // bf16 moments: Transformer Engine's optimizer holds the masters, as int16 remainders unless told otherwise.
   measured.job->precision.exp_avg = measured.job->precision.exp_avg_sq = Dtype::bf16;
+  CHECK(pinned({.policy = Policy::windowed}) == 3 * (2 + 2048 + 4096));
+  CHECK(pinned({.policy = Policy::pipelined, .chunk_numel = {1}, .slots = 1}) == 2050 * 6);
+  measured.job->precision.remainders = false;
   CHECK(pinned({.policy = Policy::chunked, .chunk_numel = {1}}) == one_state + 2 * (2 + 2048 + 4096));
   CHECK(pinned({.policy = Policy::pipelined, .chunk_numel = {1}, .slots = 1}) == 2050 * 8);
 }

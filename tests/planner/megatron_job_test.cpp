@@ -134,6 +134,91 @@ TEST_CASE("a recorded configuration with latent attention, experts, prediction l
   REQUIRE(job.megatron.expandable_segments);
 }
 
+TEST_CASE("recorded configurations, fact by fact") {
+  const Job seven = recorded("gpt/gpt3_7b_tp1_pp4_memory_speed").job;
+  REQUIRE(seven.model.vocab == 131'074);  // NullTokenizer of 131,073
+  REQUIRE(seven.parallel.virtual_pipeline == 8);
+  REQUIRE(seven.model.kv_heads == 8);
+  REQUIRE_FALSE(seven.model.gated);  // squared ReLU
+
+  const Job layers = recorded("gpt/gpt3_mcore_te_tp1_pp4_vp1_resume_torch_dist").job;
+  REQUIRE(layers.parallel.virtual_pipeline == 3);  // 12 layers, 4 ranks, 1 a stage
+  REQUIRE(layers.model.positions == Positions::learned);
+  REQUIRE(layers.activations.deterministic);
+
+  const Job uneven = recorded("gpt/gpt3_mcore_te_tp1_pp4_vp1_uneven_pipeline").job;
+  REQUIRE(uneven.parallel.first_stage_layers == 2);
+  REQUIRE(uneven.parallel.last_stage_layers == 2);
+
+  const Job inner = recorded("gpt/gpt3_mcore_te_tp2_pp2_cp2_etp4_dp_last").job;
+  REQUIRE(inner.parallel.pipeline_inner);
+  REQUIRE(inner.parallel.expert_tensor == 4);
+
+  const Job muon = recorded("moe/gpt3_moe_mcore_te_ep8_resume_torch_dist_dist_muon").job;
+  REQUIRE(muon.optimizer.kind == OptimizerKind::muon);
+  REQUIRE(muon.optimizer.layer_wise);
+  REQUIRE_FALSE(recorded("moe/gpt3_moe_mcore_te_ep8_resume_torch_dist_muon").job.optimizer.layer_wise);
+
+  const ImportedJob fp8 = recorded("gpt/gpt3_weekly_mcore_tp2_pp2_current_scaling_native_fp8_tp_pp_sp_tp_overlap");
+  REQUIRE(fp8.job.precision.fp8 == Fp8Recipe::tensorwise);
+  REQUIRE(fp8.job.precision.fp8_param_gather);
+  REQUIRE(note_on(fp8, "tp-comm-overlap")->kind == ImportNoteKind::not_modelled);
+  REQUIRE(note_on(fp8, "lr")->kind == ImportNoteKind::ignored);
+
+  REQUIRE(recorded("gpt/gpt3_mcore_tp1_pp2").job.compute.attention == Attention::local);
+  REQUIRE(recorded("moe/gpt3_mcore_te_tp2_zp_z3_resume_torch_dist_te_8experts2parallel_top2router").job.megatron.fsdp);
+}
+
+TEST_CASE("where Megatron's rules depend on other arguments") {
+  REQUIRE(job_with({{"swiglu"}}).model.ffn == 640);  // 4 x 256 x 2/3 in multiples of 64
+  REQUIRE(job_with({{"tensor-model-parallel-size", "2"}}).parallel.expert_tensor == 2);
+  REQUIRE(job_with({{"tensor-model-parallel-size", "2"}, {"sequence-parallel"}}).parallel.sequence);
+  REQUIRE_FALSE(job_with({{"sequence-parallel"}}).parallel.sequence);
+  REQUIRE(job_with({{"bf16"}}).precision.grads == Dtype::fp32);
+  REQUIRE(job_with({{"fp16"}}).precision.grads == Dtype::fp16);
+  REQUIRE(job_with({{"fp16"}, {"accumulate-allreduce-grads-in-fp32"}}).precision.grads == Dtype::fp32);
+  REQUIRE(job_with({{"bf16"}, {"attention-backend", "unfused"}}).compute.attention == Attention::unfused);
+  REQUIRE(job_with({{"bf16"}, {"transformer-impl", "local"}}).compute.attention == Attention::local);
+  REQUIRE(job_with({{"group-query-attention"}}).model.kv_heads == 1);
+  REQUIRE(job_with({{"num-experts", "4"}, {"moe-layer-freq", "2"}}).model.moe->layer_freq == 2);
+  const ModelSpec pattern = job_with({{"num-experts", "4"}, {"moe-layer-freq", "([1]*2+[0]+[1])"}}).model;
+  REQUIRE(pattern.moe->layer_pattern == "1101");
+  REQUIRE_FALSE(pattern.layer_is_moe(2));
+  REQUIRE_FALSE(job_with({{"num-experts", "4"}, {"moe-layer-freq", "[0]*4"}}).model.moe);
+  REQUIRE(job_with({{"step-batch-size-schedule", "0:384 200B:768"}}).batch.global == 384);
+  REQUIRE(job_with({{"fp8-format", "hybrid"}}).precision.fp8 == Fp8Recipe::delayed);
+  REQUIRE(job_with({{"fp8-recipe", "mxfp8"}}).precision.fp8 == Fp8Recipe::none);  // without a format
+  REQUIRE(job_with({{"recompute-activations"}}).recompute.modules == std::vector<std::string>{"core_attn"});
+  REQUIRE(job_with({{"load", "x"}}).checkpoint.start == Start::resume);
+  REQUIRE(job_with({{"load", "x"}, {"finetune"}, {"no-load-optim"}}).checkpoint.start == Start::finetune);
+  REQUIRE(job_with({{"cuda-graph-impl", "local"}, {"cuda-graph-scope", "full_iteration"}}).megatron.cuda_graphs ==
+          CudaGraphs::full_iteration);
+  // Two buckets of the 4-layer model: embeddings 50,257 x 256 and 512 x 256; a layer has 4 x 256 x 256 + 1,024
+  // (attention)
+  // + 8 x 256 x 256 + 1,280 (feed-forward) + 4 x 256 (norms); 512 behind.
+  const std::int64_t numel = (50'304 + 512) * 256 + 4 * (12 * 65'536 + 1'024 + 1'280 + 1'024) + 512;
+  REQUIRE(job_with({{"bf16"}, {"ddp-num-buckets", "2"}}).parallel.bucket_numel == Numel{numel / 2});
+}
+
+TEST_CASE("the flags of every offloading variant") {
+  const auto offload = [](std::vector<std::vector<std::string>> flags) { return job_with(std::move(flags)).offload; };
+  REQUIRE(offload({{"offload-optimizer-states"}}).policy == Policy::full_reload);
+  const Offload chunked = offload({{"offload-optimizer-states"}, {"offload-optimizer-states-chunk-numel", "1000000"}});
+  REQUIRE(chunked.policy == Policy::chunked);
+  REQUIRE(chunked.chunk_numel == Numel{1'000'000});
+  const Offload windowed = offload({{"chunked-optimizer-state-offload"}, {"optimizer-state-offload-fraction", "0.5"}});
+  REQUIRE(windowed.policy == Policy::windowed);
+  REQUIRE(windowed.chunk_size_mb == 0);
+  REQUIRE(windowed.fraction == 0.5);
+  REQUIRE(offload({{"optimizer-cpu-offload"}}).fraction == 1.0);
+  REQUIRE(error_with({{"chunked-optimizer-state-offload"}, {"offload-optimizer-states"}}).find("in two ways") !=
+          std::string::npos);
+  // Two strategies at once are a job that a rule refuses, with the reason (rules_offload.cpp).
+  const Job both = job_with({{"optimizer-cpu-offload"}, {"offload-optimizer-states"}});
+  REQUIRE(both.offload.policy == Policy::full_reload);
+  REQUIRE(both.megatron.optimizer_cpu_offload);
+}
+
 TEST_CASE("values that Megatron would not take are errors at their place") {
   REQUIRE(
       error_with({{"moe-layer-freq", "[1,1]"}, {"num-experts", "4"}}).starts_with("train.sh:7:1: --moe-layer-freq"));

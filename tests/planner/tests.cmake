@@ -5,6 +5,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/chunking_test.cpp
   planner/compute_model_test.cpp
   planner/constraints_test.cpp
+  planner/field_reports_test.cpp
   planner/first_step_test.cpp
   planner/flags_test.cpp
   planner/footprint_test.cpp
@@ -13,14 +14,21 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/layout_test.cpp
   planner/life_test.cpp
   planner/lower_test.cpp
+  planner/megatron_file_test.cpp
   planner/megatron_job_test.cpp
+  planner/optimizer_traffic_test.cpp
   planner/parameters_test.cpp
+  planner/quantization_test.cpp
   planner/recommend_test.cpp
   planner/reserved_test.cpp
   planner/verify_memory_test.cpp
   planner/verify_test.cpp
   planner/verify_together_test.cpp
+  planner/weight_bytes_test.cpp
   planner/windowed_loop_test.cpp
+  planner/rule_breakers_offload.cpp
+  planner/rule_breakers_run.cpp
+  planner/rule_breakers_sizes.cpp
   planner/rules_test.cpp
   planner/search_test.cpp
 )

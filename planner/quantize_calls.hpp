@@ -1,0 +1,27 @@
+// The calls of quantize_master_weights that a step makes, and what one rank owns of each. Whole: one call for each
+// chained optimizer. In chunks (pull request 6544, second pass): parameters in buffer order, owned or not, up to N
+// elements of the whole model, across buffers, so that all ranks of a sharding group make the same calls.
+// Internal to lower_quantize.cpp and allocation_trace_state.cpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "planner/lowerings.hpp"
+
+namespace ebb {
+
+struct QuantizeCall {
+  bool expert = false;
+  std::uint32_t chunk = kNoChunk;
+  std::vector<std::uint32_t> parameters;  // into StageLayout::parameters, owned or not
+  std::vector<Part> runs;                 // consecutive shards that the rank owns of them
+  std::uint32_t tensors() const;
+};
+
+/// Empty where the recipe does not quantise after the step (requantizes()). Chunks count on from `first_chunk`.
+/// O(parameters). A parameter larger than `limit` is a call of its own.
+std::vector<QuantizeCall> quantize_calls(const RankModel& rank, std::optional<Numel> limit, std::uint32_t first_chunk);
+
+}  // namespace ebb
