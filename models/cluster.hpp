@@ -127,6 +127,14 @@ struct Interconnect {
   bool operator==(const Interconnect&) const = default;
 };
 
+/// What checkpoints are written to and read from, as one host sees it: a parallel file system or its own disks.
+struct Storage {
+  Sourced<BytesPerSecond> read = no_limit();  // all ranks of a host together; infinite: not known
+  Sourced<BytesPerSecond> write = no_limit();
+
+  bool operator==(const Storage&) const = default;
+};
+
 struct Cluster {
   std::string name;
   std::int64_t gpus_per_host = 8;
@@ -136,6 +144,7 @@ struct Cluster {
   Host host;
   Calls calls;
   Interconnect interconnect;
+  Storage storage;
 
   bool operator==(const Cluster&) const = default;
 };

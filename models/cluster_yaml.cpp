@@ -67,6 +67,9 @@ void for_each(Net& net, const Field& field) requires std::is_same_v<std::remove_
 template <class Field>
 void for_each(const Topology&, const Field&) {}
 
+template <class Field>
+void for_each(const Storage&, const Field&) {}
+
 // The same for figures that have a default.
 
 template <class Block, class Field>
@@ -108,6 +111,13 @@ template <class Net, class Field>
 void for_each_optional(Net& net, const Field& field) requires std::is_same_v<std::remove_const_t<Net>, Interconnect> {
   field("collective_floor", net.collective_floor);
   field("copy_interference", net.copy_interference);
+}
+
+template <class Storage, class Field>
+void for_each_optional(Storage& storage,
+                       const Field& field) requires std::is_same_v<std::remove_const_t<Storage>, ebb::Storage> {
+  field("read", storage.read);
+  field("write", storage.write);
 }
 
 void parse_value(const std::string& text, const Place& place, Bytes& out) { out = parse_bytes(text, place); }
@@ -218,8 +228,9 @@ void check(const YamlFields& gpu, const YamlFields& link, const Cluster& cluster
 }  // namespace
 
 Cluster read_cluster(const YamlNode& node, const std::string& name, const std::string& path) {
-  const YamlFields fields(node, path,
-                          {"name", "gpus_per_host", "gpu", "host_link", "topology", "host", "calls", "interconnect"});
+  const YamlFields fields(
+      node, path,
+      {"name", "gpus_per_host", "gpu", "host_link", "topology", "host", "calls", "interconnect", "storage"});
   Cluster cluster;
   cluster.name = name;
   fields.text("name", cluster.name);
@@ -239,6 +250,7 @@ Cluster read_cluster(const YamlNode& node, const std::string& name, const std::s
   const YamlFields net = read_block(fields, "interconnect", cluster.interconnect, {"nvlink_domain"});
   net.require("nvlink_domain");
   net.count("nvlink_domain", cluster.interconnect.nvlink_domain, 1, 100'000);
+  if (fields.find("storage") != nullptr) read_block(fields, "storage", cluster.storage, {});
   check(gpu, link, cluster);
   return cluster;
 }
@@ -301,6 +313,9 @@ void write_cluster(const Cluster& cluster, YamlWriter& writer) {
   writer.open("interconnect");
   writer.field("nvlink_domain", cluster.interconnect.nvlink_domain);
   write_figures(cluster.interconnect, writer);
+  if (cluster.storage == Storage{}) return;
+  writer.open("storage");
+  write_figures(cluster.storage, writer);
 }
 
 std::string write_cluster(const Cluster& cluster) {

@@ -12,12 +12,13 @@ std::int64_t padded_vocabulary(const Job& job) {
 }
 
 StageActivations stage_activations(const Job& job, const StageLayout& stage) {
-  std::vector<AllocationEvent> events;
+  TracePart part;
   TraceBuilder trace;
-  trace.start(events);
+  trace.start(part);
   StageTrace run(trace, job, stage, {});
   run.begin_warm();
   run.run();
+  const std::vector<AllocationEvent>& events = part.events;
   const std::vector<std::size_t>& ends = run.forward_ends();
 
   std::vector<Bytes> alive(trace.tensors(), Bytes{0});

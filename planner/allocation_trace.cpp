@@ -1,4 +1,4 @@
-// The life of a rank: model, gradient buffers, optimizer, then steps.
+// The life of a rank: model, gradient buffers, optimizer, a checkpoint's load, then steps and saves.
 #include "planner/allocation_trace.hpp"
 
 #include <algorithm>
@@ -15,11 +15,15 @@ namespace ebb {
 
 namespace {
 
+enum class StepKind : std::uint8_t { first, steady, skipped };
+
 class RankTrace {
  public:
   RankTrace(TraceBuilder& trace, const RankModel& rank, const Candidate& candidate);
   void init();
-  void step(bool first);
+  void load(Start start);
+  void step(StepKind kind);
+  void save();
 
  private:
   void weight_copies();
@@ -31,6 +35,7 @@ class RankTrace {
   const Job& job_;
   StageTrace stage_;
   StateTrace state_;
+  bool targets_on_host_;                // what FP8 weights are loaded into
   std::size_t first_copied_;            // shards from here on have an fp32 copy of their gradients
   std::vector<TraceTensor> leftovers_;  // by virtual stage: the last input, its gradient
   std::vector<TraceTensor> copies_;     // fp32 gradients
@@ -39,6 +44,7 @@ class RankTrace {
 RankTrace::RankTrace(TraceBuilder& trace, const RankModel& rank, const Candidate& candidate)
     : trace_(trace), rank_(rank), job_(*rank.job), stage_(trace, rank), state_(trace, rank, candidate) {
   const bool on_host = candidate.policy == Policy::cpu_adam;
+  targets_on_host_ = candidate.policy == Policy::full_reload || candidate.policy == Policy::chunked;
   first_copied_ = on_host ? shards_on_host(rank, candidate.fraction) : 0;
   const bool copies = on_host ? job_.precision.grads != Dtype::fp32 : rank.footprint.step_temporaries.value > 0;
   if (!copies) first_copied_ = rank.shards.size();
@@ -96,42 +102,99 @@ void RankTrace::leftovers_go(std::size_t from) {
   for (std::size_t i = from; i < leftovers_.size(); ++i) trace_.release_kept(leftovers_[i]);
 }
 
-void RankTrace::step(bool first) {
+/// Parameters are read into the buffer; FP8 weights through a bf16 tensor each, all of them at a time, unless a policy
+/// with state on the host has them there as well. Source: Megatron-LM core/dist_checkpointing (FP8 tensors of the
+/// dictionary to load into are replaced by bf16 ones), pull request 6544 (_should_load_fp8_skeleton_on_cpu).
+void RankTrace::load(Start start) {
+  if (start == Start::fresh) return;
+  std::vector<TraceTensor> targets;
+  trace_.term(MemoryTerm::checkpoint);
+  if (!targets_on_host_)
+    for (const Parameter& parameter : rank_.stage->parameters)
+      if (parameter.quantized) targets.push_back(trace_.allocate(bytes_of(parameter.numel(), 2)));
+  state_.load(start);
+  for (const TraceTensor target : targets) trace_.release(target);
+}
+
+void RankTrace::save() { state_.save(); }
+
+void RankTrace::step(StepKind kind) {
+  const bool first = kind == StepKind::first;
+  const bool without_moments = !state_.has_moments();
   const Bytes hidden = hidden_state_bytes(job_);
   const std::size_t one_stage = std::min<std::size_t>(kLeftByStage, leftovers_.size());
   trace_.reset_clock();
+  trace_.mark(Phase::forward);
   if (!first) {
     leftovers_go(one_stage);
     for (const TraceTensor copy : copies_) trace_.release_kept(copy);  // zero_grad
   }
-  state_.begin_step(first);
+  state_.begin_step(without_moments);
+  trace_.term(MemoryTerm::other);
   stage_.run();
-  state_.finalize(first);
+  trace_.mark(Phase::finalize);
+  state_.finalize(without_moments);
   trace_.term(MemoryTerm::gradient_copies);
   for (std::size_t i = 0; i < copies_.size(); ++i)
     trace_.allocate(copies_[i], bytes_of(rank_.shards[first_copied_ + i].numel, 4));
-  clip();
-  state_.step(first);
+  if (kind == StepKind::skipped) {
+    state_.skip();
+  } else {
+    clip();
+    trace_.mark(Phase::step);
+    state_.step(without_moments);
+  }
+  // Parameters are gathered in place, here or before the next forward.
+  if (kind != StepKind::skipped) trace_.mark(Phase::gather);
   if (!first)
     for (std::size_t i = 0; i < one_stage; ++i) trace_.release_kept(leftovers_[i]);
   trace_.term(MemoryTerm::hidden_states);
   for (const TraceTensor leftover : leftovers_) trace_.allocate(leftover, hidden);
 }
 
+/// Writes the parts one after the other.
+class Parts {
+ public:
+  Parts(const RankModel& rank, const Candidate& candidate, bool marked)
+      : builder_(marked), life_(builder_, rank, candidate) {}
+
+  template <class Write>
+  void add(Phase phase, const Write& write) {
+    // Its address stays while it is written: the list grows between parts only.
+    trace_.parts.push_back({.phase = phase, .events = {}, .marks = {}, .clock = {}});
+    builder_.start(trace_.parts.back());
+    write(life_);
+  }
+  AllocationTrace result() {
+    trace_.tensors = builder_.tensors();
+    return std::move(trace_);
+  }
+
+ private:
+  AllocationTrace trace_;
+  TraceBuilder builder_;
+  RankTrace life_;
+};
+
 }  // namespace
 
-AllocationTrace allocation_trace(const RankModel& rank, const Candidate& candidate) {
-  AllocationTrace trace;
-  TraceBuilder builder;
-  builder.start(trace.init);
-  RankTrace life(builder, rank, candidate);
-  life.init();
-  builder.start(trace.first_step);
-  life.step(true);
-  builder.start(trace.later_step);
-  life.step(false);
-  trace.tensors = builder.tensors();
-  return trace;
+AllocationTrace allocation_trace(const RankModel& rank, const Candidate& candidate, const TraceOptions& options) {
+  const Start start = options.start.value_or(rank.job->checkpoint.start);
+  Parts parts(rank, candidate, options.whole_life);
+  const auto step = [](RankTrace& life) { life.step(StepKind::steady); };
+  parts.add(Phase::init, [](RankTrace& life) { life.init(); });
+  if (start != Start::fresh) parts.add(Phase::load, [&](RankTrace& life) { life.load(start); });
+  parts.add(Phase::first_step, [](RankTrace& life) { life.step(StepKind::first); });
+  parts.add(Phase::step, step);
+  if (options.whole_life) {
+    parts.add(Phase::skip, [](RankTrace& life) { life.step(StepKind::skipped); });
+    parts.add(Phase::step, step);
+  }
+  if (options.whole_life || save_allocates(*rank.job, candidate)) {
+    parts.add(Phase::save, [](RankTrace& life) { life.save(); });
+    parts.add(Phase::step, step);
+  }
+  return parts.result();
 }
 
 }  // namespace ebb

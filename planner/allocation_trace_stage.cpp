@@ -225,6 +225,7 @@ TraceTensor StageTrace::first_input(const VirtualStage& stage, MicroBatch& batch
 }
 
 void StageTrace::forward(VirtualStage& stage) {
+  trace_.mark(Phase::forward);
   MicroBatch& batch = stage.alive.emplace_back();
   TraceTensor hidden = first_input(stage, batch);
   for (std::size_t i = 0; i < stage.whole_from; i += stage.recomputed_by)
@@ -247,6 +248,7 @@ void StageTrace::forward(VirtualStage& stage) {
 
 void StageTrace::backward(VirtualStage& stage) {
   EBB_ASSERT(!stage.alive.empty());
+  trace_.mark(Phase::backward);
   MicroBatch batch = std::move(stage.alive.front());
   stage.alive.pop_front();
   trace_.term(MemoryTerm::backward);

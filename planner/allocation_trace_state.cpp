@@ -5,6 +5,7 @@
 #include "planner/allocation_trace_state.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "planner/chunking.hpp"
 #include "planner/lowerings.hpp"
@@ -131,6 +132,7 @@ void StateTrace::init() {
     case Policy::windowed:
       return make_masters(all());
     case Policy::chunked:  // built in host memory; the device tensor gives its storage back at once
+      trace_.term(MemoryTerm::masters);
       for (std::size_t i = 0; i < rank_.shards.size(); ++i) trace_.pass(master_bytes(i));
       return;
     case Policy::cpu_adam:
@@ -142,9 +144,10 @@ void StateTrace::init() {
 
 void StateTrace::begin_step(bool first) {
   const bool full_reload = candidate_.policy == Policy::full_reload;
-  if (full_reload && !first) state(all(), Moves::out);
-  if (full_reload && first && masters_at_init_) masters(all(), Moves::out);
-  if (candidate_.policy == Policy::windowed) masters_leave(first);
+  const bool here = !std::exchange(away_, false);
+  if (full_reload && here && !first) state(all(), Moves::out);
+  if (full_reload && here && first && masters_at_init_) masters(all(), Moves::out);
+  if (candidate_.policy == Policy::windowed && here) masters_leave(first);
 }
 
 void StateTrace::finalize(bool first) {
@@ -155,6 +158,7 @@ void StateTrace::finalize(bool first) {
 }
 
 void StateTrace::step(bool first) {
+  has_moments_ = true;
   switch (candidate_.policy) {
     case Policy::resident:
     case Policy::full_reload:
@@ -174,6 +178,7 @@ void StateTrace::step(bool first) {
 
 /// bf16 copies of the masters, largest values, scales (quantization.hpp).
 void StateTrace::quantize(const QuantizeCall& call) {
+  trace_.term(MemoryTerm::optimizer_scratch);
   std::vector<TraceTensor> tensors;
   for (const Part& run : call.runs)
     for (const Shard& shard : run.shards) tensors.push_back(trace_.allocate(bytes_of(shard.numel, 2)));
@@ -213,6 +218,7 @@ void StateTrace::step_chunks(bool first) {
 /// Gradients leave as they are; parameters come back through one fp32 tensor a shard.
 void StateTrace::step_on_host(bool first) {
   adam({on_host_, rank_.shards.size()}, first);
+  trace_.term(MemoryTerm::optimizer_scratch);
   for (std::size_t i = 0; i < on_host_; ++i) trace_.pass(bytes(i, 4));
 }
 
@@ -220,6 +226,7 @@ void StateTrace::step_pipelined() {
   const std::int64_t chunks = ceil_div(rank_.owned.value, candidate_.chunk_numel.value);
   const Bytes slot = bytes_of(candidate_.chunk_numel, precision_.state_bytes());
   std::vector<TraceTensor> slots(static_cast<std::size_t>(std::min<std::int64_t>(candidate_.slots, chunks)));
+  trace_.term(MemoryTerm::moments);
   for (TraceTensor& tensor : slots) tensor = trace_.allocate(slot);
   for (const TraceTensor tensor : slots) trace_.release(tensor);
 }

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "planner/checkpoint_tensors.hpp"
 #include "planner/lower.hpp"
 #include "planner/quantize_calls.hpp"
 #include "planner/trace_builder.hpp"
@@ -21,6 +22,13 @@ class StateTrace {
   /// After backward, before gradients are normed and clipped.
   void finalize(bool first);
   void step(bool first);
+  /// A checkpoint comes in before the first step (allocation_trace_life.cpp).
+  void load(Start start);
+  /// Instead of step(), where gradients are not finite.
+  void skip();
+  void save();
+  /// Whether moments exist: after a step, or a load that brought them.
+  bool has_moments() const { return has_moments_; }
 
  private:
   enum class Moves : std::uint8_t { in, out };
@@ -61,6 +69,16 @@ class StateTrace {
   void step_on_host(bool first);
   void step_pipelined();
 
+  void release_slots(Manager& manager);
+  void resume();
+  void resume_on_device(Range range);
+  void resume_in_windows();
+  void resume_on_host();
+  void fill_masters();
+  /// Tensors of `sizes` bytes an element, of every shard of `range`.
+  std::vector<TraceTensor> copies(Range range, const TensorSizes& sizes);
+  void let_go(std::vector<TraceTensor>& tensors);
+
   TraceBuilder& trace_;
   const RankModel& rank_;
   Candidate candidate_;
@@ -68,6 +86,8 @@ class StateTrace {
   bool masters_at_init_;
   int scratch_tensors_;  // fp32 tensors that Adam needs beside each shard
   std::size_t on_host_ = 0;
+  bool has_moments_ = false;
+  bool away_ = false;  // full-reload's state, windowed's masters: on the host although no step has begun
   std::vector<Manager> managers_;
   std::vector<TraceTensor> master_, exp_avg_, exp_avg_sq_;  // by shard
 };

@@ -68,6 +68,7 @@ void StateTrace::fill(Manager& manager, std::size_t chunk) {
   TraceTensor& slot = manager.slots[chunk % 2];
   Bytes& size = manager.slot_bytes[chunk % 2];
   if (needed <= size) return;
+  trace_.term(MemoryTerm::moments);
   const TraceTensor larger = trace_.allocate(needed);
   trace_.release(slot);
   slot = larger;
@@ -83,9 +84,13 @@ void StateTrace::step_windows(bool first) {
       adam(manager.chunks[k], first);
       if (first) moments(manager.chunks[k], Moves::out);
     }
-    for (TraceTensor& slot : manager.slots) trace_.release(std::exchange(slot, TraceTensor{}));
-    manager.slot_bytes[0] = manager.slot_bytes[1] = Bytes{0};
+    release_slots(manager);
   }
+}
+
+void StateTrace::release_slots(Manager& manager) {
+  for (TraceTensor& slot : manager.slots) trace_.release(std::exchange(slot, TraceTensor{}));
+  manager.slot_bytes[0] = manager.slot_bytes[1] = Bytes{0};
 }
 
 }  // namespace ebb

@@ -7,6 +7,7 @@
 #include "models/job.hpp"
 #include "planner/cli_options.hpp"
 #include "planner/constraints.hpp"
+#include "planner/life.hpp"
 #include "planner/search.hpp"
 #include "reports/answer.hpp"
 
@@ -40,5 +41,7 @@ std::string quoted(const std::string& argument);
 
 reports::Header header_of(const Job& job);
 reports::Candidate report_of(const Answer& answer);
+std::vector<reports::Phase> report_of(const Life& life);
+reports::Curve curve_of(const Job& job, const Life& life);
 
 }  // namespace ebb::cli

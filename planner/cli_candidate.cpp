@@ -120,6 +120,8 @@ reports::Candidate report_of(const Answer& answer) {
   report.device_peak = answer.device_peak;
   report.device_reserved = answer.device_reserved;
   report.device_reserved_likely = answer.device_reserved_likely;
+  report.deciding_phase = name_of(answer.decides);
+  report.device_resume = answer.device_resume;
   report.device_between_steps = answer.device_between_steps;
   for (const Term& term : answer.device_terms) report.device_terms.push_back({term.name, term.bytes});
   report.host_pinned_per_rank = answer.host_pinned_per_rank;

@@ -1,4 +1,5 @@
-// `ebb simulate JOB --policy P ...`: one candidate, phase by phase. Exit 0 whether it fits or not: the answer says so.
+// `ebb simulate JOB --policy P ...`: one candidate, every phase of the job's life. Exit 0 whether it fits or not: the
+// answer says so.
 #include "models/plan_json.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
@@ -16,9 +17,9 @@ int run_simulate(const SimulateOptions& options) {
   reports::SimulateReport report;
   report.header = header_of(job);
   report.candidate = report_of(answer);
-  for (const PhaseAnswer& phase : answer.phases)
-    report.phases.push_back({std::string(name_of(phase.phase)), phase.duration, phase.device_peak,
-                             phase.device_reserved, phase.host_pinned});
+  const Life life = life_of(job, answer);
+  report.phases = report_of(life);
+  report.host_limits = life.host_limits;
   if (options.plan_file) write_file(*options.plan_file, to_json(plan_of(job, candidate)));
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return 0;

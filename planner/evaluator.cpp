@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "models/errors.hpp"
+#include "planner/checkpoint_tensors.hpp"
 #include "planner/first_step.hpp"
+#include "planner/life_time.hpp"
 #include "planner/rank_estimate.hpp"
 #include "planner/reserved.hpp"
 #include "planner/rules.hpp"
@@ -165,17 +167,18 @@ Answer Evaluator::answer_of_all_hosts(const Candidate& candidate) {
   return answer_on(candidate, all);
 }
 
-Plan Evaluator::slowest_plan(const Candidate& candidate) {
-  Plan slowest;
+SlowestRank Evaluator::slowest(const Candidate& candidate) {
+  SlowestRank slowest;
   Ticks longest{-1};
   for (const std::size_t host : hosts_of(ranks_to_decide(candidate))) {
     simulate(host, candidate);
     for (std::size_t cls = 0; cls < summaries_.size(); ++cls) {
       if (summaries_[cls].total <= longest) continue;
       longest = summaries_[cls].total;
-      slowest = plans_[cls];
+      slowest = {hosts_.hosts()[host].models[cls], plans_[cls], timelines_[cls], summaries_[cls], {}};
     }
   }
+  slowest.exposed = exposed_transfer(slowest.plan, slowest.timeline, slowest.summary);
   return slowest;
 }
 
@@ -227,6 +230,26 @@ void merge_first_steps(const RankModel& rank, Seconds optimizer, Seconds step, A
   answer.first_steps_pinned = std::max(answer.first_steps_pinned, steps.pinned_in_first + steps.pinned_in_second);
 }
 
+/// What the allocator may hold at most where `peak` is alive for a moment outside the step: whole shards side by side
+/// leave gaps like activations, not like chunks that come and go.
+Bytes bound_of_moment(Bytes peak) {
+  return reserved_bound(Policy::resident, {.always = {}, .leaving = {}, .forward_backward = peak, .step = {}});
+}
+
+/// A checkpoint's load and save, where they need more than the steps.
+void merge_checkpoint(const RankModel& rank, Answer& answer) {
+  const Candidate& candidate = answer.candidate;
+  const auto merge = [&](Phase phase, Bytes peak) {
+    const Bytes bound = bound_of_moment(peak);
+    if (bound <= answer.device_reserved) return;
+    answer.device_reserved = bound;
+    answer.decides = phase;
+  };
+  const Start start = rank.job->checkpoint.start;
+  if (start != Start::fresh) merge(Phase::load, load_peak(rank, candidate, start));
+  if (save_allocates(*rank.job, candidate)) merge(Phase::save, save_peak(rank, candidate));
+}
+
 /// The maximum of what the answer has and this rank needs.
 void add_rank(const RankModel& rank, const Plan& plan, const StepSummary& summary, Answer& answer) {
   const Policy policy = answer.candidate.policy;
@@ -241,7 +264,12 @@ void add_rank(const RankModel& rank, const Plan& plan, const StepSummary& summar
     answer.device_terms = terms_between_steps(plan);
   }
   answer.device_between_steps = std::max(answer.device_between_steps, use.always + use.leaving + use.released);
-  answer.device_reserved = std::max(answer.device_reserved, reserved_bound(policy, use));
+  const Bytes in_steps = reserved_bound(policy, use);
+  if (in_steps > answer.device_reserved) {
+    answer.device_reserved = in_steps;
+    answer.decides = Phase::step;
+  }
+  merge_checkpoint(rank, answer);
 }
 
 }  // namespace
@@ -324,6 +352,8 @@ void Evaluator::replay_allocator(Answer& answer) const {
   const Bytes budget = device_budget_of(*job_);
   for (const std::size_t index : answer.reserving_ranks) {
     const RankModel& rank = ranks_.ranks()[index];
+    answer.device_resume =
+        std::max(answer.device_resume, bound_of_moment(load_peak(rank, answer.candidate, Start::resume)));
     const AllocationTrace trace = allocation_trace(rank, answer.candidate);
     Bytes needed{0};
     Bytes likely{0};

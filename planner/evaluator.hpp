@@ -19,6 +19,15 @@
 
 namespace ebb {
 
+/// One rank of a simulated host.
+struct SlowestRank {
+  std::size_t rank = 0;  // into Evaluator::ranks()
+  Plan plan;
+  Timeline timeline;
+  StepSummary summary;
+  std::vector<Seconds> exposed;  // by phase of `summary` (life_time.hpp)
+};
+
 class Evaluator {
  public:
   /// `job` outlives the evaluator. Precondition: check(job) passed.
@@ -50,8 +59,11 @@ class Evaluator {
   /// for the least that would do.
   void replay_allocator(Answer& answer) const;
 
-  /// The plan of the rank that answer() finds slowest.
-  Plan slowest_plan(const Candidate& candidate);
+  /// The plan of the rank that answer() finds slowest, and what the simulation says of it.
+  SlowestRank slowest(const Candidate& candidate);
+
+  const std::vector<RankModel>& ranks() const { return ranks_.ranks(); }
+  const HostSet& hosts() const { return hosts_; }
 
   /// Pinned and pageable bytes of the rank that needs most of each.
   HostBytes host(const Candidate& candidate);

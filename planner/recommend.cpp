@@ -42,25 +42,36 @@ std::optional<std::size_t> recommend(std::span<const Answer> answers, std::optio
   return best;
 }
 
+namespace {
+
+/// " while it loads its checkpoint", where that decides.
+std::string_view where(const Answer& answer) {
+  if (answer.decides == Phase::load) return " while its checkpoint is loaded";
+  if (answer.decides == Phase::save) return " while a checkpoint is saved";
+  return "";
+}
+
+}  // namespace
+
 std::string reason_for(const SearchResult& result) {
   EBB_ASSERT(result.recommended.has_value());
   const Answer& pick = result.candidates[*result.recommended];
   if (pick.candidate.policy == Policy::resident)
     return fmt::format(
-        "all optimizer state fits in device memory: {} reserved at most, of a budget of {}; nothing has "
+        "all optimizer state fits in device memory: {} reserved at most{}, of a budget of {}; nothing has "
         "to move",
-        format_bytes(pick.device_reserved), format_bytes(result.device_budget));
+        format_bytes(pick.device_reserved), where(pick), format_bytes(result.device_budget));
   const auto resident = std::find_if(result.candidates.begin(), result.candidates.end(),
                                      [](const Answer& answer) { return answer.candidate.policy == Policy::resident; });
   std::string why;
   if (resident != result.candidates.end() && !resident->fits_device)
-    why = fmt::format("resident state would reserve up to {}, {} over the budget; ",
-                      format_bytes(resident->device_reserved),
+    why = fmt::format("resident state would reserve up to {}{}, {} over the budget; ",
+                      format_bytes(resident->device_reserved), where(*resident),
                       format_bytes(resident->device_reserved - result.device_budget));
   return why + fmt::format(
-                   "{} is the fastest schedule that you can deploy and that fits ({} reserved at most, of a "
+                   "{} is the fastest schedule that you can deploy and that fits ({} reserved at most{}, of a "
                    "budget of {}), at {:.3f} times the resident step",
-                   name_of(pick.candidate.policy), format_bytes(pick.device_reserved),
+                   name_of(pick.candidate.policy), format_bytes(pick.device_reserved), where(pick),
                    format_bytes(result.device_budget), pick.slowdown);
 }
 
@@ -71,7 +82,8 @@ std::string host_need_of(const Answer& answer) {
 
 std::string obstacle_of(const Answer& answer, Bytes device_budget, Bytes host_budget) {
   if (!answer.fits_device)
-    return fmt::format("over the device budget by {}", format_bytes(answer.device_reserved - device_budget));
+    return fmt::format("over the device budget by {}{}", format_bytes(answer.device_reserved - device_budget),
+                       where(answer));
   if (!answer.fits_host && answer.host_pinned_per_host > host_budget)
     return fmt::format("over the host budget by {}", format_bytes(answer.host_pinned_per_host - host_budget));
   if (!answer.fits_host) return host_need_of(answer);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "models/errors.hpp"
@@ -52,21 +53,47 @@ class Replay {
 
 }  // namespace
 
+namespace {
+
+/// Repeats `step` until reserved memory does not change any more. The highest allocated bytes of the last one.
+Bytes settle(Replay& run, std::span<const AllocationEvent> step) {
+  Bytes peak{0};
+  for (int repeat = 1; repeat < kMostSteps; ++repeat) {
+    const Bytes before = run.allocator().reserved();
+    peak = run.run(step);
+    if (repeat > 1 && run.allocator().reserved() == before) break;
+  }
+  return peak;
+}
+
+}  // namespace
+
 PredictedMemory replay(const AllocationTrace& trace, Bytes capacity, const ReservedOptions& options) {
   Replay run(trace.tensors, {.capacity = capacity, .expandable_segments = options.expandable_segments});
   const sim::CachingAllocator& allocator = run.allocator();
   PredictedMemory memory;
-  memory.init_peak = run.run(trace.init);
-  memory.init_allocated = allocator.allocated();
-  memory.first_peak = run.run(trace.first_step);
-  memory.first_reserved = memory.reserved = allocator.reserved();
-  for (int step = 1; step < kMostSteps; ++step) {
-    const Bytes before = memory.reserved;
-    memory.peak_allocated = run.run(trace.later_step);
-    memory.reserved = allocator.reserved();
-    if (step > 1 && memory.reserved == before) break;
+  bool settled = false;
+  for (const TracePart& part : trace.parts) {
+    if (part.phase == Phase::step && !std::exchange(settled, true)) {
+      memory.peak_allocated = settle(run, part.events);
+      memory.reserved = allocator.reserved();
+      memory.allocated = allocator.allocated();
+      continue;
+    }
+    const Bytes peak = run.run(part.events);
+    if (part.phase == Phase::init) {
+      memory.init_peak = peak;
+      memory.init_allocated = allocator.allocated();
+    } else if (part.phase == Phase::load) {
+      memory.load_peak = peak;
+      memory.load_reserved = allocator.reserved();
+    } else if (part.phase == Phase::first_step) {
+      memory.first_peak = peak;
+      memory.first_reserved = allocator.reserved();
+    } else if (part.phase == Phase::save) {
+      memory.save_peak = peak;
+    }
   }
-  memory.allocated = allocator.allocated();
   memory.peak_reserved = allocator.peak_reserved();
   memory.retries = allocator.retries();
   return memory;

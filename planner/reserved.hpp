@@ -25,6 +25,9 @@ struct PredictedMemory {
   Bytes reserved{0};         // after a step, once steps do not change it any more
   Bytes first_peak{0};       // highest allocated in the first step
   Bytes first_reserved{0};   // after it
+  Bytes load_peak{0};        // highest allocated while a checkpoint is loaded; 0: the trace has no load
+  Bytes load_reserved{0};    // after it
+  Bytes save_peak{0};        // highest while one is saved; 0: the trace has no save, or a save takes nothing
   Bytes peak_reserved{0};    // highest at any time
   std::int64_t retries = 0;  // how often the device was full and the cache was given back
 };

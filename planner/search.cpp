@@ -249,7 +249,7 @@ Answer evaluate(const Job& job, const Candidate& candidate) {
 }
 
 Plan plan_of(const Job& job, const Candidate& candidate) {
-  Plan plan = Evaluator(job).slowest_plan(candidate);
+  Plan plan = Evaluator(job).slowest(candidate).plan;
   EBB_ASSERT(verify(plan).empty());
   return plan;
 }

@@ -35,6 +35,8 @@ struct Answer {
   Bytes device_peak{0};             // allocated, max over ranks
   Bytes device_reserved{0};         // what the allocator may need: a bound with margins, and no less than the replay
   Bytes device_reserved_likely{0};  // ... and what a replay of it holds (reserved.hpp); 0: not asked for
+  Phase decides = Phase::step;      // step: a step of the job; load, save: these need more than any step
+  Bytes device_resume{0};           // a bound for a load with optimizer state, whether the job begins so or not
   std::vector<std::size_t> reserving_ranks;  // the evaluator's ranks that may decide it
   Bytes host_pinned_per_rank{0};             // max over ranks
   Bytes host_pinned_per_host{0};

@@ -57,16 +57,20 @@ class Ledger {
 
 TermAccount terms_between_steps(const AllocationTrace& trace) {
   Ledger ledger(trace.tensors);
-  for (const auto* part : {&trace.init, &trace.first_step, &trace.later_step}) ledger.pass(*part);
+  for (const TracePart& part : trace.parts) {
+    ledger.pass(part.events);
+    if (part.phase == Phase::step) break;
+  }
   return ledger.account();
 }
 
 TermAccount terms_at_peak(const AllocationTrace& trace) {
   Ledger ledger(trace.tensors);
   TermAccount highest;
-  for (const auto* part : {&trace.init, &trace.first_step, &trace.later_step}) {
-    const TermAccount in_part = ledger.pass(*part);
+  for (const TracePart& part : trace.parts) {
+    const TermAccount in_part = ledger.pass(part.events);
     if (in_part.total() > highest.total()) highest = in_part;
+    if (part.phase == Phase::step) break;
   }
   return highest;
 }

@@ -20,10 +20,19 @@ struct TraceTensor {
 
 class TraceBuilder {
  public:
+  /// `marked`: the parts say which phase an event belongs to, and when it is.
+  explicit TraceBuilder(bool marked = false) : marked_(marked) {}
+
   /// What follows goes into `part`. Precondition: every tensor that is not kept has been released.
-  void start(std::vector<AllocationEvent>& part) {
+  void start(TracePart& part) {
     EBB_ASSERT(unused_.size() == temporaries_);
-    part_ = &part;
+    part_ = &part.events;
+    whole_ = &part;
+  }
+
+  /// What follows belongs to `phase` of the step.
+  void mark(Phase phase) {
+    if (marked_) whole_->marks.push_back({phase, static_cast<std::uint32_t>(part_->size())});
   }
 
   /// What tensors from here on are for, until the next call.
@@ -64,6 +73,7 @@ class TraceBuilder {
   void reset_clock() { now_ = Seconds{0}; }
   void advance(Seconds duration) {
     now_ += duration;
+    if (marked_) whole_->clock.push_back({static_cast<std::uint32_t>(part_->size()), now_});
     while (!leaving_.empty() && leaving_.front().first <= now_) end_first();
   }
   void wait_for_copies() {
@@ -80,7 +90,9 @@ class TraceBuilder {
     leaving_.pop_front();
   }
 
+  bool marked_;
   std::vector<AllocationEvent>* part_ = nullptr;
+  TracePart* whole_ = nullptr;
   std::vector<std::uint32_t> unused_;
   std::size_t temporaries_ = 0;
   std::uint32_t count_ = 0;

@@ -8,13 +8,9 @@
 #include <vector>
 
 #include "models/units.hpp"
+#include "reports/life.hpp"
 
 namespace ebb::reports {
-
-struct NamedBytes {
-  std::string name;
-  Bytes bytes{0};
-};
 
 /// One policy with its parameters, evaluated. Parameters that the policy does not use are empty.
 struct Candidate {
@@ -31,6 +27,8 @@ struct Candidate {
   Bytes device_peak{0};
   Bytes device_reserved{0};         // upper bound
   Bytes device_reserved_likely{0};  // by replay of the allocator
+  std::string deciding_phase;       // of device_reserved: step, load or save
+  Bytes device_resume{0};           // a load with optimizer state, whether the job begins so or not
   Bytes device_between_steps{0};
   std::vector<NamedBytes> device_terms;
   Bytes host_pinned_per_rank{0};
@@ -43,14 +41,6 @@ struct Candidate {
   Seconds second_step{0};
   Bytes first_steps_pinned{0};  // host bytes that a rank pins in these two
   std::string reason;
-};
-
-struct Phase {
-  std::string name;
-  Seconds duration{0};
-  Bytes device_peak{0};
-  Bytes device_reserved{0};
-  Bytes host_pinned{0};
 };
 
 /// What every document says about itself and its job.
@@ -79,7 +69,18 @@ struct PlanReport {
 struct SimulateReport {
   Header header;
   Candidate candidate;
+  std::vector<Phase> phases;             // of the job's whole life
+  std::vector<std::string> host_limits;  // what stands against pinning that much
+};
+
+/// Where the numbers come from.
+struct ExplainReport {
+  Header header;
+  Candidate candidate;
+  std::string chosen;                // why this candidate
+  std::optional<std::string> phase;  // asked for; phases has no other then
   std::vector<Phase> phases;
+  Curve curve;
 };
 
 struct LayoutShard {

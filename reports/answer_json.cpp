@@ -1,25 +1,25 @@
 #include "reports/answer_json.hpp"
 
-#include <nlohmann/json.hpp>
+#include "reports/answer_json_parts.hpp"
 
 namespace ebb::reports {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 template <class T>
 Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-Json to_json(const std::vector<NamedBytes>& terms) {
+}  // namespace
+
+Json json_of(const std::vector<NamedBytes>& terms) {
   Json list = Json::array();
   for (const NamedBytes& term : terms) list.push_back({{"name", term.name}, {"bytes", term.bytes.value}});
   return list;
 }
 
-Json to_json(const Candidate& c) {
+Json json_of(const Candidate& c) {
   Json json;
   json["policy"] = c.policy;
   json["chunk_numel"] = c.chunk_numel ? Json(c.chunk_numel->value) : Json(nullptr);
@@ -33,6 +33,8 @@ Json to_json(const Candidate& c) {
   json["device_peak_bytes"] = c.device_peak.value;
   json["device_reserved_bytes"] = c.device_reserved.value;
   json["device_reserved_likely_bytes"] = c.device_reserved_likely.value;
+  json["deciding_phase"] = c.deciding_phase;
+  json["device_resume_bytes"] = c.device_resume.value;
   json["device_between_steps_bytes"] = c.device_between_steps.value;
   json["host_pinned_bytes_per_rank"] = c.host_pinned_per_rank.value;
   json["host_pinned_bytes_per_host"] = c.host_pinned_per_host.value;
@@ -44,7 +46,7 @@ Json to_json(const Candidate& c) {
   json["second_step_seconds"] = c.second_step.value;
   json["first_steps_pinned_bytes"] = c.first_steps_pinned.value;
   json["reason"] = c.reason;
-  json["device_terms"] = to_json(c.device_terms);
+  json["device_terms"] = json_of(c.device_terms);
   return json;
 }
 
@@ -61,16 +63,13 @@ void append(Json& json, const Header& header) {
   json["ebb_version"] = header.ebb_version;
 }
 
-/// Text from a user's file may hold bytes that are not UTF-8 (a file name): they become the replacement character.
 std::string finish(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
-
-}  // namespace
 
 std::string to_json(const PlanReport& report) {
   Json json;
-  json["recommendation"] = report.recommended ? to_json(report.candidates[*report.recommended]) : Json(nullptr);
+  json["recommendation"] = report.recommended ? json_of(report.candidates[*report.recommended]) : Json(nullptr);
   json["candidates"] = Json::array();
-  for (const Candidate& candidate : report.candidates) json["candidates"].push_back(to_json(candidate));
+  for (const Candidate& candidate : report.candidates) json["candidates"].push_back(json_of(candidate));
   if (!report.recommended) {
     json["shortfall"] = report.shortfall;
     json["cures"] = report.cures;
@@ -80,14 +79,9 @@ std::string to_json(const PlanReport& report) {
 }
 
 std::string to_json(const SimulateReport& report) {
-  Json json = to_json(report.candidate);
-  json["phases"] = Json::array();
-  for (const Phase& phase : report.phases)
-    json["phases"].push_back({{"name", phase.name},
-                              {"seconds", phase.duration.value},
-                              {"device_peak_bytes", phase.device_peak.value},
-                              {"device_reserved_bytes", phase.device_reserved.value},
-                              {"host_pinned_bytes", phase.host_pinned.value}});
+  Json json = json_of(report.candidate);
+  json["phases"] = json_of(report.phases, false);
+  json["host_limits"] = report.host_limits;
   append(json, report.header);
   return finish(json);
 }

@@ -1,5 +1,5 @@
-// The JSON documents of `ebb plan`, `ebb simulate` and `ebb layout`: one object, keys in a fixed order, sizes in bytes
-// as integers, times in seconds, a line feed at the end. Equal reports give equal bytes.
+// The JSON documents of `ebb plan`, `ebb simulate`, `ebb layout` and `ebb explain`: one object, keys in a fixed order,
+// sizes in bytes as integers, times in seconds, a line feed at the end. Equal reports give equal bytes.
 #pragma once
 
 #include <string>
@@ -11,5 +11,6 @@ namespace ebb::reports {
 std::string to_json(const PlanReport& report);
 std::string to_json(const SimulateReport& report);
 std::string to_json(const LayoutReport& report);
+std::string to_json(const ExplainReport& report);  // life_json.cpp
 
 }  // namespace ebb::reports

@@ -5,20 +5,11 @@
 #include <algorithm>
 
 #include "models/quantity_text.hpp"
+#include "reports/answer_text_parts.hpp"
 #include "reports/table.hpp"
 
 namespace ebb::reports {
 
-namespace {
-
-constexpr const char* kReserved =
-    "reserved ~ replays torch's allocator in steady steps; needs <= holds start and first step as well, and decides.";
-constexpr const char* kExcluded =
-    "Not in these figures: CUDA context and NCCL buffers, data loading, evaluation, checkpoint save and load.";
-
-bool is_ebbs_own(const Candidate& candidate) { return candidate.requirement == "ebb"; }
-
-/// The parameters in one cell: "1000000000", "512 MiB, 0.35", "2 x 4194304".
 std::string parameters_of(const Candidate& c) {
   if (c.slots && c.chunk_numel) return fmt::format("{} x {}", *c.slots, c.chunk_numel->value);
   if (c.chunk_numel) return fmt::format("{}", c.chunk_numel->value);
@@ -27,6 +18,38 @@ std::string parameters_of(const Candidate& c) {
   if (c.fraction && *c.fraction < 1) text += fmt::format("{}{:.0f} %", text.empty() ? "" : ", ", *c.fraction * 100);
   return text.empty() ? "-" : text;
 }
+
+void append_table(std::string& text, const Table& table, const Style& style) {
+  bool title = true;
+  for (const std::string& line : table.lines()) {
+    const bool picked = line.rfind('*', 0) == 0;
+    text.append(title ? style.dim(line) : picked ? style.bold(line) : line).append("\n");
+    title = false;
+  }
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text.append(text.empty() ? "" : " ").append(word);
+  return text;
+}
+
+std::string job_line(const Header& header) {
+  return fmt::format("{}: {} on {} x {}, budget {} a GPU and {} a host; forward and backward {}", header.job,
+                     header.model, header.gpus, header.cluster, format_bytes(header.device_budget),
+                     format_bytes(header.host_budget), header.compute_measured ? "as measured" : "by roofline");
+}
+
+namespace {
+
+constexpr const char* kReserved =
+    "reserved ~ replays torch's allocator in steady steps; needs <= holds start, first step, load and save as well, "
+    "and decides.";
+constexpr const char* kExcluded =
+    "Not in these figures: CUDA context and NCCL buffers, data loading, evaluation, the time to read and write "
+    "checkpoints.";
+
+bool is_ebbs_own(const Candidate& candidate) { return candidate.requirement == "ebb"; }
 
 Table candidate_table() {
   return Table({{"", Align::left},
@@ -72,27 +95,6 @@ void add_row(Table& table, const Candidate& c, bool picked, const std::string& n
                  fmt::format("{:.3f}x", c.slowdown), note});
 }
 
-void append_table(std::string& text, const Table& table, const Style& style) {
-  bool title = true;
-  for (const std::string& line : table.lines()) {
-    const bool picked = line.rfind('*', 0) == 0;
-    text.append(title ? style.dim(line) : picked ? style.bold(line) : line).append("\n");
-    title = false;
-  }
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text.append(text.empty() ? "" : " ").append(word);
-  return text;
-}
-
-std::string job_line(const Header& header) {
-  return fmt::format("{}: {} on {} x {}, budget {} a GPU and {} a host; forward and backward {}", header.job,
-                     header.model, header.gpus, header.cluster, format_bytes(header.device_budget),
-                     format_bytes(header.host_budget), header.compute_measured ? "as measured" : "by roofline");
-}
-
 /// "first step +5.2 s (pins 14.7 GiB a rank), warm-up apart"; nothing for a policy that pins nothing then.
 std::string first_steps_line(const Candidate& c) {
   if (c.first_steps_pinned.value == 0) return "";
@@ -107,6 +109,13 @@ std::string first_steps_line(const Candidate& c) {
                       : fmt::format("{} (pins {} a rank), warm-up apart\n", text, format_bytes(c.first_steps_pinned));
 }
 
+/// What fits now may not fit when the job is resumed.
+std::string resume_line(const Candidate& c, const Header& header) {
+  if (c.device_resume <= header.device_budget || c.deciding_phase == "load") return "";
+  return fmt::format("beware: resuming with optimizer state needs up to {} while it loads, {} over the budget\n",
+                     format_bytes(c.device_resume), format_bytes(c.device_resume - header.device_budget));
+}
+
 std::string answer_lines(const PlanReport& report, const Style& style) {
   if (!report.recommended) {
     std::string text = fmt::format("{}: {}\n", style.bold("nothing fits"), report.shortfall);
@@ -115,8 +124,8 @@ std::string answer_lines(const PlanReport& report, const Style& style) {
   }
   const Candidate& pick = report.candidates[*report.recommended];
   const std::string flags = pick.flags.empty() ? "no flag" : joined(pick.flags);
-  return fmt::format("{}\ntakes it: {}\nwhy: {}.\n{}", style.green(flags), pick.takers, pick.reason,
-                     first_steps_line(pick));
+  return fmt::format("{}\ntakes it: {}\nwhy: {}.\n{}{}", style.green(flags), pick.takers, pick.reason,
+                     first_steps_line(pick), resume_line(pick, report.header));
 }
 
 }  // namespace
@@ -158,12 +167,9 @@ std::string to_text(const SimulateReport& report, const Style& style) {
   text += "\n";
   append_table(text, table, style);
 
-  Table phases({{"phase", Align::left}, {"time"}, {"device peak"}, {"needs <="}, {"pinned"}});
-  for (const Phase& phase : report.phases)
-    phases.add_row({phase.name, format_seconds(phase.duration), format_bytes(phase.device_peak),
-                    format_bytes(phase.device_reserved), format_bytes(phase.host_pinned)});
   text += "\n";
-  append_table(text, phases, style);
+  append_life(text, report.phases, style);
+  for (const std::string& limit : report.host_limits) text += fmt::format("pinned memory: {}\n", limit);
 
   Table terms({{"between steps", Align::left}, {"bytes"}});
   for (const NamedBytes& term : c.device_terms) terms.add_row({term.name, format_bytes(term.bytes)});

@@ -13,5 +13,6 @@ namespace ebb::reports {
 std::string to_text(const PlanReport& report, const Style& style);
 std::string to_text(const SimulateReport& report, const Style& style);
 std::string to_text(const LayoutReport& report, const Style& style);
+std::string to_text(const ExplainReport& report, const Style& style);  // life_text.cpp
 
 }  // namespace ebb::reports

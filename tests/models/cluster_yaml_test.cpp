@@ -76,6 +76,8 @@ TEST_CASE("cluster YAML: optional figures are read, written and read again; left
   cluster.topology.switch_one_way = {{50e9}, "measured: here"};
   cluster.topology.remote_memory = {0.0, "report: bound"};
   cluster.interconnect.copy_interference = {0.25, "measured: here"};
+  CHECK(write_cluster(cluster).find("storage") == std::string::npos);
+  cluster.storage.write = {{2e9}, "measured: here"};
   const std::string text = write_cluster(cluster);
   const Cluster again = read_cluster(parse_yaml(text, "again.yaml"), "again", "");
   CHECK(again == cluster);

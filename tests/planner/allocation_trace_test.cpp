@@ -171,13 +171,13 @@ TEST_CASE("a later step ends with the tensors that it began with, whatever the p
                    << candidate.fraction);
       const AllocationTrace trace = allocation_trace(of.rank, candidate);
       Ledger ledger;
-      ledger.play(trace.init);
-      ledger.play(trace.first_step);
+      ledger.play(trace.find(Phase::init)->events);
+      ledger.play(trace.find(Phase::first_step)->events);
       const auto after_first = ledger.live();
-      ledger.play(trace.later_step);
+      ledger.play(trace.find(Phase::step)->events);
       CHECK(ledger.live() == after_first);
       CHECK_FALSE(ledger.waits());
-      ledger.play(trace.later_step);
+      ledger.play(trace.find(Phase::step)->events);
       CHECK(ledger.live() == after_first);
     }
   }
@@ -189,7 +189,7 @@ TEST_CASE("windowed masters leave one by one while forward runs, in the order of
   std::vector<std::uint32_t> left;
   std::vector<std::uint32_t> ended;
   std::size_t allocations_between = 0;
-  for (const AllocationEvent& event : trace.later_step) {
+  for (const AllocationEvent& event : trace.find(Phase::step)->events) {
     if (event.kind == AllocationEvent::Kind::leave) left.push_back(event.tensor);
     if (event.kind == AllocationEvent::Kind::end) ended.push_back(event.tensor);
     if (event.kind == AllocationEvent::Kind::allocate && !ended.empty() && ended.size() < left.size())
