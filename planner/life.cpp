@@ -135,7 +135,7 @@ void Lifetime::add_upper(LifePhase& phase) {
     if (of_step.phase == phase.phase) margin = of_step.device_reserved;
   phase.device_reserved = std::max(phase.device_reserved, phase.device_peak);
   phase.device_bound = std::max(phase.device_reserved, margin);
-  add_term("fragmentation", phase.device_reserved - phase.device_peak);
+  add_term("allocator cache and fragments", phase.device_reserved - phase.device_peak);
   add_term("order of allocations", margin - phase.device_reserved);
   add_term("workspaces", workspace_margin(job_));
   for (const LifeTerm& term : phase.terms)

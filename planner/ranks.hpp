@@ -17,6 +17,9 @@
 
 namespace ebb {
 
+/// Of one RankSet.
+inline bool same_stage(const RankModel& a, const RankModel& b) { return a.stage == b.stage; }
+
 class RankSet {
  public:
   /// Precondition: check(job) passed. InputError when the pipeline layout does not fit. `job` outlives the set.

@@ -56,4 +56,8 @@ Bytes reserved_bound(Policy policy, const DeviceUse& use) {
   return std::max(activations, use.always + with_margin(use.step - use.always, kStepPercent));
 }
 
+Bytes bound_of_moment(Bytes peak) {
+  return reserved_bound(Policy::resident, {.always = {}, .leaving = {}, .forward_backward = peak, .step = {}});
+}
+
 }  // namespace ebb

@@ -38,4 +38,8 @@ bool in_step_window(const std::vector<PhaseSummary>& phases, std::size_t index);
 /// lower bound of the result.
 Bytes reserved_bound(Policy policy, const DeviceUse& use);
 
+/// What the allocator may hold at most where `peak` is alive for a moment outside the step: whole shards side by side
+/// leave gaps like activations, not like chunks that come and go.
+Bytes bound_of_moment(Bytes peak);
+
 }  // namespace ebb

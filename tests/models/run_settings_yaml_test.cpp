@@ -35,7 +35,8 @@ TEST_CASE("run settings: every key away from its default round-trips") {
       "checkpoint: {format: torch, sharding: fully_reshardable, async_save: true, save_optimizer: false,\n"
       "             start: no-load-optim}\n"
       "megatron: {cuda_graphs: full_iteration, optimizer_cuda_graph: true, fsdp: true, rl_offload_optimizer: true,\n"
-      "           expandable_segments: true, empty_cache_level: 2}\n");
+      "           optimizer_cpu_offload: true, expandable_segments: true, empty_cache_level: 2, tensor_overlap: "
+      "true}\n");
   REQUIRE(j.parallel.first_stage_layers == 7);
   REQUIRE(j.parallel.last_stage_layers == 5);
   REQUIRE(j.parallel.micro_batch_group == 8);
@@ -51,7 +52,14 @@ TEST_CASE("run settings: every key away from its default round-trips") {
   REQUIRE(j.experts == RoutingSettings{Dispatcher::flex, 1.25, true, 1.5, false, false});
   REQUIRE(j.checkpoint == CheckpointSettings{CheckpointFormat::torch, CheckpointSharding::fully_reshardable, true,
                                              false, Start::no_load_optim});
-  REQUIRE(j.megatron == RuntimeSettings{CudaGraphs::full_iteration, true, true, true, true, 2});
+  REQUIRE(j.megatron == RuntimeSettings{.cuda_graphs = CudaGraphs::full_iteration,
+                                        .optimizer_cuda_graph = true,
+                                        .fsdp = true,
+                                        .rl_offload_optimizer = true,
+                                        .optimizer_cpu_offload = true,
+                                        .expandable_segments = true,
+                                        .empty_cache_level = 2,
+                                        .tensor_overlap = true});
 
   const Job again = job(write_job(j));
   REQUIRE(again.parallel == j.parallel);

@@ -199,8 +199,11 @@ TEST_CASE("cross entropy: an fp32 copy beside the logits, or the gradient in the
   job.activations.cross_entropy = CrossEntropy::native;
   CHECK(highest(job, stage) == unfused);
   job.activations.cross_entropy = CrossEntropy::te;
-  const Bytes weight{2 * padded_vocabulary(job) * 100};  // its gradient follows while the logits' is there
   const Bytes hidden{2 * kTokens * 100};
+  CHECK(unfused - highest(job, stage) == Bytes{4 * logits} - hidden);
+  // Without gradient fusion the weight's gradient follows while the logits' is there.
+  const Bytes weight{2 * padded_vocabulary(job) * 100};
+  job.activations.gradient_fusion = false;
   CHECK(unfused - highest(job, stage) == Bytes{4 * logits} - weight - hidden);
 }
 

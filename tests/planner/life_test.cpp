@@ -178,9 +178,10 @@ TEST_CASE("chunked has no spike in init and save over the whole library, and non
     CHECK(state_in(init) <= chunk);
     const PartMemory& save = part_of(life, Phase::save);
     CHECK(save.peak_allocated == save.began_with);
-    CHECK(state_in(save) == Bytes{0});
+    const Bytes scales = allocated_scales(job.precision, rank.shards);  // of bf16 moments, which nothing moves
+    CHECK(state_in(save) == scales);
     for (const Phase phase : {Phase::first_step, Phase::step, Phase::skip})
-      CHECK(state_in(part_of(life, phase)) <= chunk);
+      CHECK(state_in(part_of(life, phase)) <= chunk + scales);
     CHECK(part_of(life, Phase::step).peak_allocated <= save.began_with + chunk + rank.footprint.step_temporaries +
                                                            Bytes{rank.footprint.step_temporaries.value / 50} + (1_MiB));
   }

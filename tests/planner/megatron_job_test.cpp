@@ -162,7 +162,8 @@ TEST_CASE("recorded configurations, fact by fact") {
   const ImportedJob fp8 = recorded("gpt/gpt3_weekly_mcore_tp2_pp2_current_scaling_native_fp8_tp_pp_sp_tp_overlap");
   REQUIRE(fp8.job.precision.fp8 == Fp8Recipe::tensorwise);
   REQUIRE(fp8.job.precision.fp8_param_gather);
-  REQUIRE(note_on(fp8, "tp-comm-overlap")->kind == ImportNoteKind::not_modelled);
+  REQUIRE(fp8.job.megatron.tensor_overlap);
+  REQUIRE(note_on(fp8, "lr") != nullptr);
   REQUIRE(note_on(fp8, "lr")->kind == ImportNoteKind::ignored);
 
   REQUIRE(recorded("gpt/gpt3_mcore_tp1_pp2").job.compute.attention == Attention::local);
