@@ -42,7 +42,7 @@ void add_plan(CLI::App& app, PlanOptions& o) {
   add_text(*command, "--megatron", o.megatron, "the Megatron-LM you run: any, main, dev or pr6544", "WHICH");
   add_json(*command, o.json);
   add_text(*command, "-o", o.plan_file, "also write the recommended schedule of the slowest rank as a plan", "FILE");
-  command->footer("Example: ebb plan models/jobs/llama3-8b-hgx-h200.yaml --budget 135GiB --megatron dev");
+  command->footer("Example: ebb plan models/jobs/llama3-8b-hgx-h200.yaml --budget 139GiB --megatron dev");
 }
 
 void add_simulate(CLI::App& app, SimulateOptions& o) {
@@ -134,7 +134,7 @@ Command parse(std::span<const char* const> arguments) {
   app.require_subcommand(1);
   app.footer(
       "Examples:\n"
-      "  ebb plan models/jobs/llama3-8b-hgx-h200.yaml --budget 135GiB\n"
+      "  ebb plan models/jobs/llama3-8b-hgx-h200.yaml --budget 139GiB\n"
       "  ebb simulate models/jobs/llama3-8b-hgx-h200.yaml --policy chunked --chunk-numel 1e9\n"
       "  ebb layout models/jobs/llama3-8b-hgx-h200.yaml --rank 7\n"
       "Exit codes: 0 answered, 1 nothing fits, 2 bad input, 3 the machine failed (files, memory).");
