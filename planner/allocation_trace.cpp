@@ -152,35 +152,51 @@ void RankTrace::step(StepKind kind) {
   for (const TraceTensor leftover : leftovers_) trace_.allocate(leftover, hidden);
 }
 
-/// Writes the parts one after the other.
+/// Writes the parts one after the other, into the memory of those that were there before.
 class Parts {
  public:
-  Parts(const RankModel& rank, const Candidate& candidate, bool marked)
-      : builder_(marked), life_(builder_, rank, candidate) {}
+  Parts(const RankModel& rank, const Candidate& candidate, bool marked, AllocationTrace& trace)
+      : trace_(trace), builder_(marked), life_(builder_, rank, candidate) {}
 
   template <class Write>
   void add(Phase phase, const Write& write) {
     // Its address stays while it is written: the list grows between parts only.
-    trace_.parts.push_back({.phase = phase, .events = {}, .marks = {}, .clock = {}});
-    builder_.start(trace_.parts.back());
+    if (count_ == trace_.parts.size()) trace_.parts.emplace_back();
+    TracePart& part = trace_.parts[count_++];
+    part.phase = phase;
+    part.events.clear();
+    part.marks.clear();
+    part.clock.clear();
+    if (phase == Phase::step || phase == Phase::skip) part.events.reserve(longest_ + longest_ / 8);
+    builder_.start(part);
     write(life_);
+    longest_ = std::max(longest_, part.events.size());
   }
-  AllocationTrace result() {
+  void end() {
+    trace_.parts.resize(count_);
     trace_.tensors = builder_.tensors();
-    return std::move(trace_);
   }
 
  private:
-  AllocationTrace trace_;
+  AllocationTrace& trace_;
   TraceBuilder builder_;
   RankTrace life_;
+  std::size_t count_ = 0;
+  std::size_t longest_ = 0;  // events of a part: steps are much alike
 };
 
 }  // namespace
 
 AllocationTrace allocation_trace(const RankModel& rank, const Candidate& candidate, const TraceOptions& options) {
+  AllocationTrace trace;
+  allocation_trace_into(rank, candidate, options, trace);
+  return trace;
+}
+
+void allocation_trace_into(const RankModel& rank, const Candidate& candidate, const TraceOptions& options,
+                           AllocationTrace& trace) {
   const Start start = options.start.value_or(rank.job->checkpoint.start);
-  Parts parts(rank, candidate, options.whole_life);
+  Parts parts(rank, candidate, options.whole_life, trace);
   const auto step = [](RankTrace& life) { life.step(StepKind::steady); };
   parts.add(Phase::init, [](RankTrace& life) { life.init(); });
   if (start != Start::fresh) parts.add(Phase::load, [&](RankTrace& life) { life.load(start); });
@@ -194,7 +210,7 @@ AllocationTrace allocation_trace(const RankModel& rank, const Candidate& candida
     parts.add(Phase::save, [](RankTrace& life) { life.save(); });
     parts.add(Phase::step, step);
   }
-  return parts.result();
+  parts.end();
 }
 
 }  // namespace ebb

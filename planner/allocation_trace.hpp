@@ -29,10 +29,11 @@ struct AllocationEvent {
     end,       // what left as `tensor` can be given out again
   };
   Kind kind = Kind::allocate;
-  std::uint32_t tensor = 0;
-  Bytes bytes{0};                       // allocate only
   MemoryTerm term = MemoryTerm::other;  // allocate only
+  std::uint32_t tensor = 0;
+  Bytes bytes{0};  // allocate only
 };
+static_assert(sizeof(AllocationEvent) == 16);  // a trace has a million of them
 
 /// From `event` on, the part is in `phase`. Forward and backward alternate with the micro-batches.
 struct PhaseMark {
@@ -77,5 +78,8 @@ struct TraceOptions {
 /// The trace of `rank` under `candidate`. Of many equal micro-batches it holds those that fill the pipeline and two
 /// more. Precondition: as for lower().
 AllocationTrace allocation_trace(const RankModel& rank, const Candidate& candidate, const TraceOptions& options = {});
+/// The same into `trace`, whose memory is reused.
+void allocation_trace_into(const RankModel& rank, const Candidate& candidate, const TraceOptions& options,
+                           AllocationTrace& trace);
 
 }  // namespace ebb

@@ -7,13 +7,17 @@
 #pragma once
 
 #include <map>
+#include <mutex>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "models/timeline.hpp"
 #include "planner/bounds.hpp"
 #include "planner/hosts.hpp"
 #include "planner/ranks.hpp"
+#include "planner/reserved.hpp"
 #include "planner/search.hpp"
 #include "sim/simulator.hpp"
 
@@ -74,6 +78,7 @@ class Evaluator {
   std::vector<std::size_t> hosts_of(std::span<const std::size_t> ranks) const;
   Answer answer_on(const Candidate& candidate, std::span<const std::size_t> hosts);
   std::vector<std::size_t> reserving(const std::map<std::size_t, Bytes>& bounds) const;
+  std::optional<PredictedMemory> replayed(std::size_t rank, const Candidate& candidate) const;
   void simulate(std::size_t host, const Candidate& candidate);
   void find_deciding();
 
@@ -85,6 +90,9 @@ class Evaluator {
   std::vector<RankBounds> bounds_;     // of deciding ranks
   double resident_step_ = 0;           // seconds
   std::map<Candidate, HostBytes> host_;
+  // Within the budget, by rank: rows are replayed in threads of their own.
+  mutable std::mutex replays_mutex_;
+  mutable std::map<std::pair<std::size_t, Candidate>, std::optional<PredictedMemory>> replays_;
   // Reused from candidate to candidate; by class of the host simulated last.
   sim::Simulator simulator_;
   sim::HostRuns runs_;

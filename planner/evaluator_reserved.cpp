@@ -43,10 +43,23 @@ std::vector<std::size_t> Evaluator::reserving(const std::map<std::size_t, Bytes>
 }
 
 bool Evaluator::runs_within_budget(const Answer& answer) const {
-  return std::all_of(answer.reserving_ranks.begin(), answer.reserving_ranks.end(), [&](std::size_t rank) {
-    const AllocationTrace trace = allocation_trace(ranks_.ranks()[rank], answer.candidate);
-    return replay_within(trace, device_budget_of(*job_), options_of(*job_)).has_value();
-  });
+  return std::all_of(answer.reserving_ranks.begin(), answer.reserving_ranks.end(),
+                     [&](std::size_t rank) { return replayed(rank, answer.candidate).has_value(); });
+}
+
+std::optional<PredictedMemory> Evaluator::replayed(std::size_t rank, const Candidate& candidate) const {
+  const std::pair<std::size_t, Candidate> key{rank, candidate};
+  {
+    const std::lock_guard lock(replays_mutex_);
+    const auto known = replays_.find(key);
+    if (known != replays_.end()) return known->second;
+  }
+  // Megabytes of events: fresh memory for each trace would cost as much as writing them.
+  thread_local AllocationTrace trace;
+  allocation_trace_into(ranks_.ranks()[rank], candidate, {}, trace);
+  const std::optional<PredictedMemory> memory = replay_within(trace, device_budget_of(*job_), options_of(*job_));
+  const std::lock_guard lock(replays_mutex_);
+  return replays_.emplace(key, memory).first->second;
 }
 
 namespace {
@@ -70,13 +83,13 @@ void Evaluator::replay_allocator(Answer& answer) const {
     const RankModel& rank = ranks_.ranks()[index];
     answer.device_resume =
         std::max(answer.device_resume, bound_of_moment(load_peak(rank, answer.candidate, Start::resume)));
-    const AllocationTrace trace = allocation_trace(rank, answer.candidate);
     Bytes needed{0};
     Bytes likely{0};
-    if (const auto memory = replay_within(trace, budget, options)) {
+    if (const auto memory = replayed(index, answer.candidate)) {
       likely = memory->reserved;
       needed = memory->peak_reserved;
     } else {
+      const AllocationTrace trace = allocation_trace(rank, answer.candidate);
       const auto unlimited = replay_within(trace, kUnlimited, options).value_or(PredictedMemory{});
       needed = least_capacity(trace, options, budget, std::max(unlimited.peak_reserved, budget + Bytes{1}));
       likely = std::min(unlimited.reserved, needed);

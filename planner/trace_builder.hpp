@@ -47,12 +47,12 @@ class TraceBuilder {
     }
     const TraceTensor tensor{unused_.back()};
     unused_.pop_back();
-    part_->push_back({AllocationEvent::Kind::allocate, tensor.index, bytes, term_});
+    part_->push_back({AllocationEvent::Kind::allocate, term_, tensor.index, bytes});
     return tensor;
   }
   void release(TraceTensor tensor) {
     if (!tensor.valid()) return;
-    part_->push_back({AllocationEvent::Kind::release, tensor.index, {}, {}});
+    part_->push_back({AllocationEvent::Kind::release, {}, tensor.index, {}});
     unused_.push_back(tensor.index);
   }
   /// Memory that is allocated and freed at once.
@@ -61,12 +61,12 @@ class TraceBuilder {
   /// A tensor that may outlive its part: the number is its own. 0 bytes: nothing happens.
   TraceTensor keep() { return {count_++}; }
   void allocate(TraceTensor kept, Bytes bytes) {
-    if (bytes.value > 0) part_->push_back({AllocationEvent::Kind::allocate, kept.index, bytes, term_});
+    if (bytes.value > 0) part_->push_back({AllocationEvent::Kind::allocate, term_, kept.index, bytes});
   }
-  void release_kept(TraceTensor kept) { part_->push_back({AllocationEvent::Kind::release, kept.index, {}, {}}); }
+  void release_kept(TraceTensor kept) { part_->push_back({AllocationEvent::Kind::release, {}, kept.index, {}}); }
   /// ... while a copy reads it that ends at `end`, seconds on this clock. Copies end in the order of these calls.
   void leave(TraceTensor kept, Seconds end) {
-    part_->push_back({AllocationEvent::Kind::leave, kept.index, {}, {}});
+    part_->push_back({AllocationEvent::Kind::leave, {}, kept.index, {}});
     leaving_.emplace_back(end, kept);
   }
 
@@ -86,7 +86,7 @@ class TraceBuilder {
 
  private:
   void end_first() {
-    part_->push_back({AllocationEvent::Kind::end, leaving_.front().second.index, {}, {}});
+    part_->push_back({AllocationEvent::Kind::end, {}, leaving_.front().second.index, {}});
     leaving_.pop_front();
   }
 
