@@ -7,6 +7,7 @@
 
 #include "planner/allocation_trace_stage.hpp"
 #include "planner/allocation_trace_state.hpp"
+#include "planner/fp8_load.hpp"
 #include "planner/lowerings.hpp"
 #include "planner/trace_builder.hpp"
 #include "planner/weight_bytes.hpp"
@@ -27,6 +28,8 @@ class RankTrace {
 
  private:
   void weight_copies();
+  void columns_come();
+  void columns_go();
   void leftovers_go(std::size_t from);
   void clip();
 
@@ -35,16 +38,19 @@ class RankTrace {
   const Job& job_;
   StageTrace stage_;
   StateTrace state_;
-  bool targets_on_host_;                // what FP8 weights are loaded into
+  LoadTargets load_targets_ = LoadTargets::on_device;
   std::size_t first_copied_;            // shards from here on have an fp32 copy of their gradients
   std::vector<TraceTensor> leftovers_;  // by virtual stage: the last input, its gradient
   std::vector<TraceTensor> copies_;     // fp32 gradients
+  std::vector<TraceTensor> columns_;    // column-wise copies of FP8 weights ...
+  std::vector<Bytes> column_bytes_;
+  bool has_columns_ = false;  // ... which are there
 };
 
 RankTrace::RankTrace(TraceBuilder& trace, const RankModel& rank, const Candidate& candidate)
     : trace_(trace), rank_(rank), job_(*rank.job), stage_(trace, rank), state_(trace, rank, candidate) {
   const bool on_host = candidate.policy == Policy::cpu_adam;
-  targets_on_host_ = candidate.policy == Policy::full_reload || candidate.policy == Policy::chunked;
+  load_targets_ = load_targets_of(candidate.policy);
   first_copied_ = on_host ? shards_on_host(rank, candidate.fraction) : 0;
   const bool copies = on_host ? job_.precision.grads != Dtype::fp32 : rank.footprint.step_temporaries.value > 0;
   if (!copies) first_copied_ = rank.shards.size();
@@ -82,13 +88,26 @@ void RankTrace::init() {
   weight_copies();
 }
 
-/// Copies of linear weights in low precision, tensor by tensor. Column-wise ones that a step drops and makes again are
-/// held throughout, as in the footprint.
+/// Copies of linear weights in low precision, tensor by tensor.
 void RankTrace::weight_copies() {
   trace_.term(MemoryTerm::weight_copies);
-  const WeightCopies copies = ebb::weight_copies(job_, *rank_.stage);
-  for (const std::vector<Bytes>* tensors : {&copies.always, &copies.columns})
-    for (const Bytes tensor : *tensors) trace_.allocate(trace_.keep(), tensor);
+  WeightCopies copies = ebb::weight_copies(job_, *rank_.stage);
+  for (const Bytes tensor : copies.always) trace_.allocate(trace_.keep(), tensor);
+  column_bytes_ = std::move(copies.columns);
+  for (std::size_t i = 0; i < column_bytes_.size(); ++i) columns_.push_back(trace_.keep());
+  if (eager_columnwise(job_)) columns_come();
+}
+
+void RankTrace::columns_come() {
+  if (std::exchange(has_columns_, true)) return;
+  trace_.term(MemoryTerm::weight_copies);
+  for (std::size_t i = 0; i < columns_.size(); ++i) trace_.allocate(columns_[i], column_bytes_[i]);
+}
+
+/// Quantisation drops them; the next forward makes them again, layer by layer.
+void RankTrace::columns_go() {
+  if (eager_columnwise(job_) || !std::exchange(has_columns_, false)) return;
+  for (const TraceTensor column : columns_) trace_.release_kept(column);
 }
 
 /// Without Transformer Engine, gradients are clipped one shard at a time, through a copy.
@@ -109,9 +128,14 @@ void RankTrace::load(Start start) {
   if (start == Start::fresh) return;
   std::vector<TraceTensor> targets;
   trace_.term(MemoryTerm::checkpoint);
-  if (!targets_on_host_)
-    for (const Parameter& parameter : rank_.stage->parameters)
-      if (parameter.quantized) targets.push_back(trace_.allocate(bytes_of(parameter.numel(), 2)));
+  for (const Parameter& parameter : rank_.stage->parameters) {
+    if (!parameter.quantized) continue;
+    const TraceTensor target = trace_.allocate(bytes_of(parameter.numel(), size_of(job_.precision.params)));
+    if (load_targets_ == LoadTargets::on_device)
+      targets.push_back(target);
+    else
+      trace_.release(target);  // came over and is quantised
+  }
   state_.load(start);
   for (const TraceTensor target : targets) trace_.release(target);
 }
@@ -130,6 +154,7 @@ void RankTrace::step(StepKind kind) {
     for (const TraceTensor copy : copies_) trace_.release_kept(copy);  // zero_grad
   }
   state_.begin_step(without_moments);
+  columns_come();
   trace_.term(MemoryTerm::other);
   stage_.run();
   trace_.mark(Phase::finalize);
@@ -143,6 +168,7 @@ void RankTrace::step(StepKind kind) {
     clip();
     trace_.mark(Phase::step);
     state_.step(without_moments);
+    columns_go();
   }
   // Parameters are gathered in place, here or before the next forward.
   if (kind != StepKind::skipped) trace_.mark(Phase::gather);

@@ -217,7 +217,7 @@ Bound RankBounds::bound(const Candidate& candidate, bool whole_family) const {
       break;
     }
   }
-  use.forward_backward = use.always + footprint.activations + footprint.logits;
+  use.forward_backward = use.always + footprint.lazy_columns + footprint.activations + footprint.logits;
   return {step * kRoundingSlack, reserved_bound(candidate.policy, use)};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/chunking.hpp"
+#include "planner/fp8_load.hpp"
 #include "planner/lowerings.hpp"
 #include "planner/optimizer_traffic.hpp"
 
@@ -47,10 +48,8 @@ Bytes staying_state(const RankModel& rank, const Candidate& candidate) {
 Bytes load_peak(const RankModel& rank, const Candidate& candidate, Start start) {
   if (start == Start::fresh) return {0};
   const Job& job = *rank.job;
-  Bytes peak = rank.footprint.resident_total();
-  const bool targets_on_host = candidate.policy == Policy::full_reload || candidate.policy == Policy::chunked;
-  for (const Parameter& parameter : rank.stage->parameters)
-    if (parameter.quantized && !targets_on_host) peak += bytes_of(parameter.numel(), 2);
+  const Bytes peak = rank.footprint.resident_total() +
+                     quantized_load_bytes(job, *rank.stage, load_targets_of(candidate.policy)).device;
   if (start != Start::resume)
     return candidate.policy == Policy::resident ? peak + allocated_state(job.precision, rank.shards, kMaster) : peak;
   if (!state_on_device(candidate.policy)) return peak + staying_state(rank, candidate);

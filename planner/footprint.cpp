@@ -16,7 +16,8 @@ namespace ebb {
 
 namespace {
 
-void add_parameters(const Job& job, const StageLayout& stage, std::vector<Term>& terms) {
+void add_parameters(const Job& job, const StageLayout& stage, Footprint& footprint) {
+  std::vector<Term>& terms = footprint.resident;
   Bytes buffers{0};
   for (const BufferLayout& buffer : stage.buffers) {
     if (buffer.holds_parameters) buffers += parameter_buffer_bytes(job, buffer);
@@ -25,10 +26,13 @@ void add_parameters(const Job& job, const StageLayout& stage, std::vector<Term>&
       buffers += sim::allocated_bytes(bytes_of(range.end - range.start, size_of(job.precision.params)));
   }
   terms.push_back({"parameters", buffers});
-  // Column-wise copies that come and go (weight_bytes.hpp) count throughout: what a step needs at its peak.
   const WeightCopies copies = weight_copies(job, stage);
   if (!copies.always.empty()) terms.push_back({"fp8 weight copies", copies.always_bytes()});
-  if (!copies.columns.empty()) terms.push_back({"fp8 column-wise copies", copies.columns_bytes()});
+  if (copies.columns.empty()) return;
+  if (eager_columnwise(job))
+    terms.push_back({"fp8 column-wise copies", copies.columns_bytes()});
+  else
+    footprint.lazy_columns = copies.columns_bytes();
 }
 
 void add_workspaces(const Job& job, std::vector<Term>& terms) {
@@ -56,7 +60,7 @@ std::int64_t stages_with_input(const StageLayout& stage) {
 
 Footprint footprint_of(const Job& job, const StageLayout& stage, Numel owned) {
   Footprint footprint;
-  add_parameters(job, stage, footprint.resident);
+  add_parameters(job, stage, footprint);
   Numel padded{0};
   for (const BufferLayout& buffer : stage.buffers) padded += buffer.numel;
   footprint.resident.push_back({"gradients", bytes_of(padded, size_of(job.precision.grads))});

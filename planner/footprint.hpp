@@ -20,6 +20,7 @@ struct Term {
 
 struct Footprint {
   std::vector<Term> resident;  // alive between steps, without optimizer state: parameters, gradients, workspaces, ...
+  Bytes lazy_columns{0};       // column-wise copies of FP8 weights that forward makes and a step's quantisation drops
   Bytes activations{0};        // highest saved activations of forward: all micro-batches in flight of this stage
   Bytes logits{0};             // on top at the highest moment: output layer and loss temporaries, or one layer's
                                // gradients (activations.hpp, StageActivations::turn)

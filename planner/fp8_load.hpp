@@ -15,6 +15,11 @@ enum class LoadTargets : std::uint8_t {
   on_host,    // pull request 6544: placeholders in pageable host memory; a weight at a time comes over and is quantised
 };
 
+/// Where the Megatron-LM that takes the policy's flags has them.
+constexpr LoadTargets load_targets_of(Policy policy) {
+  return policy == Policy::full_reload || policy == Policy::chunked ? LoadTargets::on_host : LoadTargets::on_device;
+}
+
 struct LoadBytes {
   Bytes device{0};
   Bytes host{0};  // pageable

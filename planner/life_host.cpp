@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/checkpoint_tensors.hpp"
+#include "planner/fp8_load.hpp"
 #include "planner/host_parts.hpp"
 #include "planner/lowerings.hpp"
 #include "planner/optimizer_traffic.hpp"
@@ -14,14 +15,6 @@ namespace {
 bool is_first_of_group(const Job& job, std::int64_t rank, bool expert) {
   const RankCoordinates at = coordinates_of(job, rank);
   return (expert ? at.expert_shard : at.dense_shard) == 0;
-}
-
-/// FP8 and FP4 weights in bf16.
-Bytes quantized_in_bf16(const StageLayout& stage) {
-  Numel quantized{0};
-  for (const Parameter& parameter : stage.parameters)
-    if (parameter.quantized) quantized += parameter.numel();
-  return bytes_of(quantized, 2);
 }
 
 /// Parameters are spread over the sharding group when they are saved (--ckpt-fully-parallel-save).
@@ -152,12 +145,12 @@ HostUse host_use(const RankModel& model, std::int64_t rank, const Candidate& can
     use.pinned += parts.grads;
     use.pageable += parts.pageable;
   }
-  if (phase == Phase::init) use.pageable += quantized_in_bf16(*model.stage);
+  // Transformer Engine keeps what FP8 weights were initialised from until masters are made (preserve_high_precision).
+  if (phase == Phase::init) use.pageable += quantized_load_bytes(*model.job, *model.stage, LoadTargets::on_host).host;
   if (phase == Phase::save) use.pageable += save_copies(model, rank, candidate);
   if (phase == Phase::load) {
     use.pageable += read_buffers(model, rank, start);
-    const bool targets_here = candidate.policy == Policy::chunked || candidate.policy == Policy::full_reload;
-    if (targets_here) use.pageable += quantized_in_bf16(*model.stage);
+    use.pageable += quantized_load_bytes(*model.job, *model.stage, load_targets_of(candidate.policy)).host;
   }
   return use;
 }

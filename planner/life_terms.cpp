@@ -8,6 +8,7 @@
 #include "planner/activations.hpp"
 #include "planner/checkpoint_tensors.hpp"
 #include "planner/layer_activations.hpp"
+#include "planner/weight_bytes.hpp"
 
 namespace ebb {
 
@@ -23,6 +24,7 @@ class Origin {
  private:
   std::string parameters() const;
   std::string of_owned(const std::string& sizes, std::int64_t size, Bytes bytes) const;
+  std::string weight_copies() const;
   std::string masters(Bytes bytes) const;
   std::string moments(Bytes bytes) const;
   std::string hidden_states(Bytes bytes) const;
@@ -55,6 +57,15 @@ std::string Origin::of_owned(const std::string& sizes, std::int64_t size, Bytes 
                        format_numel(rank_.owned), rank_.shards.size());
   return fmt::format("{} B x {} of {} owned elements: what is on the device then", sizes,
                      format_numel({bytes.value / size}), format_numel(rank_.owned));
+}
+
+std::string Origin::weight_copies() const {
+  std::string text = "what FP8 and FP4 recipes keep beside the parameter buffers";
+  if (ebb::weight_copies(job_, *rank_.stage).columns.empty()) return text;
+  if (eager_columnwise(job_)) return text + "; column-wise copies stay (eager)";
+  return text +
+         "; column-wise copies come in forward and go with the step (lazy: pull request 6544 without CUDA graphs; main "
+         "and dev keep them, precision.fp8.columnwise: eager)";
 }
 
 std::string Origin::masters(Bytes bytes) const {
@@ -106,7 +117,7 @@ std::string Origin::of(MemoryTerm term, Bytes bytes) const {
     case MemoryTerm::parameters:
       return parameters();
     case MemoryTerm::weight_copies:
-      return "what FP8 and FP4 recipes keep beside the parameter buffers";
+      return weight_copies();
     case MemoryTerm::gradients:
       return fmt::format("{} B x {} padded elements of the buffers", size_of(precision.grads),
                          format_numel(rank_.stage->padded()));
@@ -117,7 +128,7 @@ std::string Origin::of(MemoryTerm term, Bytes bytes) const {
     case MemoryTerm::moments:
       return moments(bytes);
     case MemoryTerm::workspaces:
-      return "matrix-library workspaces of 32 MiB, small tensors";
+      return "matrix-library workspaces of 32 MiB, stand-ins of fused weight gradients, gather buffers";
     case MemoryTerm::hidden_states:
       return hidden_states(bytes);
     case MemoryTerm::attention:

@@ -36,6 +36,7 @@ struct Load {
 
   bool covers(const Load& other) const {
     return footprint.resident_total() >= other.footprint.resident_total() &&
+           footprint.lazy_columns >= other.footprint.lazy_columns &&
            footprint.activations >= other.footprint.activations && footprint.logits >= other.footprint.logits &&
            compute.forward >= other.compute.forward && compute.backward >= other.compute.backward;
   }

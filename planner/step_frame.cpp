@@ -41,6 +41,8 @@ StepFrame::StepFrame(PlanBuilder& plan, const RankModel& rank, const FrameOption
   // The copies of the step before, until gradients are zeroed.
   if (options_.grad_copies.value > 0)
     grad_copies_ = plan_.buffer("fp32 gradients", Memory::device, options_.grad_copies, true, Phase::forward);
+  if (rank.footprint.lazy_columns.value > 0)
+    columns_ = plan_.buffer("fp8 column-wise copies", Memory::device, rank.footprint.lazy_columns, false, Phase::step);
   activations_ = plan_.buffer("activations", Memory::device, rank.footprint.activations, false, Phase::backward);
   logits_ = plan_.buffer("logits", Memory::device, rank.footprint.logits, false, Phase::backward);
   if (gathers_ahead_) gather(Phase::gather, pieces_.back(), {});
@@ -123,6 +125,7 @@ void StepFrame::quantize_weights(ElementRange range, OpId gathered) {
 void StepFrame::forward() {
   const Ticks total = to_ticks(rank_.compute.forward);
   const std::int64_t batches = rank_.job->micro_batches();
+  if (columns_.valid()) plan_.allocate(columns_, Phase::forward);
   plan_.allocate(activations_, Phase::forward);
   if (!gathers_ahead_) {
     quantize_weights({0, pieces_.back().range.end}, OpId::none());
@@ -236,6 +239,7 @@ void StepFrame::finalize(OpId prefetch, BufferId prefetched) {
 }
 
 void StepFrame::close() {
+  if (columns_.valid()) plan_.release(columns_, Phase::step);
   if (gathers_ahead_) return;
   // Without overlap each of the chained optimizers (dense, expert) gathers the buffers of both.
   const bool experts = rank_.stage->padded(true).value > 0;

@@ -70,6 +70,7 @@ class StepFrame {
   BufferId activations_;
   BufferId logits_;
   BufferId grad_copies_;
+  BufferId columns_;
 };
 
 }  // namespace ebb
