@@ -87,12 +87,14 @@ void Evaluator::replay_allocator(Answer& answer) const {
     Bytes likely{0};
     if (const auto memory = replayed(index, answer.candidate)) {
       likely = memory->reserved;
+      answer.device_peak = std::max(answer.device_peak, memory->peak_allocated);
       needed = memory->peak_reserved;
     } else {
       const AllocationTrace trace = allocation_trace(rank, answer.candidate);
       const auto unlimited = replay_within(trace, kUnlimited, options).value_or(PredictedMemory{});
       needed = least_capacity(trace, options, budget, std::max(unlimited.peak_reserved, budget + Bytes{1}));
       likely = std::min(unlimited.reserved, needed);
+      answer.device_peak = std::max(answer.device_peak, unlimited.peak_allocated);
       answer.fits_device = false;
     }
     answer.device_reserved_likely = std::max(answer.device_reserved_likely, likely);
