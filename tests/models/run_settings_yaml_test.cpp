@@ -2,7 +2,10 @@
 // and each mistake with its place.
 #include "models/run_settings_yaml.hpp"
 
+#include <fmt/format.h>
+
 #include "models/job_yaml.hpp"
+#include "models/text_file.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/error_of.hpp"
 
@@ -70,6 +73,43 @@ TEST_CASE("run settings: every key away from its default round-trips") {
   REQUIRE(again.checkpoint == j.checkpoint);
   REQUIRE(again.megatron == j.megatron);
   REQUIRE(write_job(again) == write_job(j));
+}
+
+TEST_CASE("docs/jobs.md names every key of a job") {
+  Job j = job(kSmall);
+  j.parallel.pipeline_layout.assign(2, 'x');
+  j.parallel.bucket_numel = Numel{1};
+  j.parallel.first_stage_layers = j.parallel.last_stage_layers = 1;
+  j.parallel.account_for_embedding = j.parallel.account_for_loss = true;
+  j.parallel.micro_batch_group = 1;
+  j.parallel.gather_with_step = j.parallel.pipeline_inner = j.parallel.pad_buckets = true;
+  j.precision.precision_aware = j.precision.remainders = j.precision.fp8_reuse_grad_buffer = true;
+  j.precision.first_bf16_layers = j.precision.last_bf16_layers = 1;
+  j.recompute = {.granularity = RecomputeGranularity::full, .method = "block", .layers = 1, .modules = {}};
+  j.offload = {Policy::chunked, Numel{1}, 1, 0.5, 2};
+  j.budget = {Bytes{1}, Bytes{1}};
+  j.compute.step_seconds = Seconds{1};
+  j.compute.adam_by_policy[Policy::windowed] = AdamKernel::foreach;
+  j.optimizer.layer_wise = j.activations.loader_mask = j.experts.pad_to_capacity = true;
+  j.experts.capacity_factor = 1;
+  j.checkpoint.async_save = j.megatron.fsdp = true;
+  const std::string docs = read_text_file(EBB_SOURCE_DIR "/docs/jobs.md", 1 << 20, "");
+  const YamlNode written = parse_yaml(write_job(j), "j.yaml");
+  int keys = 0;
+  for (const YamlEntry& block : written.entries) {
+    if (block.key == "model" || block.key == "cluster") continue;
+    INFO(block.key);
+    REQUIRE(docs.find(block.key) != std::string::npos);
+    for (const YamlEntry& entry : block.value.entries) {
+      INFO(entry.key);
+      ++keys;
+      const bool nested = entry.key == "fp8" || entry.key == "fp4";
+      if (!nested) REQUIRE(docs.find(fmt::format("`{}`", entry.key)) != std::string::npos);
+      for (const YamlEntry& inner : entry.value.entries)
+        if (nested) REQUIRE(docs.find(fmt::format("`{}.{}`", entry.key, inner.key)) != std::string::npos);
+    }
+  }
+  REQUIRE(keys > 70);
 }
 
 TEST_CASE("run settings: what is not written keeps its default, and defaults are not written") {
