@@ -1,5 +1,6 @@
 // The model of torch's caching allocator against torch on a GPU, call by call
 // (tests/data/measured/torch-allocator-trace.jsonl; torch_allocator_trace.py beside it says what the lines are).
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -117,4 +118,50 @@ TEST_CASE("caching allocator: allocated and reserved are what torch counted afte
     }
   }
   REQUIRE(calls == 10427);
+}
+
+namespace {
+
+double mib(Bytes bytes) { return static_cast<double>(bytes.value) / (1 << 20); }
+
+/// Plays the trace's next part; its highest allocated bytes.
+Bytes play_part(std::istream& trace, CachingAllocator& allocator, std::map<int, CachingAllocator::Block>& live) {
+  Bytes peak = allocator.allocated();
+  for (std::string word; trace >> word && word != "p";) {
+    int tensor = 0;
+    trace >> tensor;
+    if (word == "r") {
+      allocator.free(live.at(tensor));
+      continue;
+    }
+    Bytes bytes{0};
+    trace >> bytes.value;
+    live[tensor] = allocator.allocate(bytes, StreamId{0});
+    peak = std::max(peak, allocator.allocated());
+  }
+  return peak;
+}
+
+}  // namespace
+
+TEST_CASE("a whole job's allocations on a full H200: what torch counted, retry and all") {
+  std::ifstream in(std::string(EBB_TEST_DATA) + "/measured/torch-job-trace.json");
+  const json document = json::parse(in);
+  for (const json& run : document.at("runs")) {
+    const double free_mib = document.at("free_mib");
+    CachingAllocatorOptions options;
+    options.capacity = Bytes{static_cast<std::int64_t>(free_mib * (1 << 20))};
+    options.expandable_segments = run.at("expandable");
+    CachingAllocator allocator(options);
+    std::map<int, CachingAllocator::Block> live;
+    std::ifstream trace(std::string(EBB_TEST_DATA) + "/measured/torch-job-trace.txt");
+    Bytes peak{0};
+    for (const json& part : run.at("parts")) {
+      peak = std::max(peak, play_part(trace, allocator, live));
+      CHECK(mib(allocator.allocated()) == Approx(part.at("allocated").get<double>()).margin(0.06));
+      CHECK(mib(allocator.reserved()) == part.at("reserved").get<double>());
+      CHECK(mib(peak) == Approx(part.at("peak_allocated").get<double>()).margin(0.06));
+      CHECK(allocator.retries() == part.at("retries").get<std::int64_t>());
+    }
+  }
 }
