@@ -82,6 +82,7 @@ struct RuntimeSettings {
   bool optimizer_cpu_offload = false;  // --optimizer-cpu-offload stands beside the flags of the policy
   bool expandable_segments = false;    // PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
   std::int64_t empty_cache_level = 0;  // --empty-unused-memory-level
+  bool nccl_graph_register = true;     // NCCL_GRAPH_REGISTER, unless it is 0
   bool tensor_overlap = false;         // --tp-comm-overlap: Transformer Engine's user buffers
 
   bool operator==(const RuntimeSettings&) const = default;

@@ -74,6 +74,7 @@ RuntimeSettings read_megatron(const YamlFields& fields) {
   fields.boolean("optimizer_cpu_offload", settings.optimizer_cpu_offload);
   fields.boolean("expandable_segments", settings.expandable_segments);
   fields.count("empty_cache_level", settings.empty_cache_level, 0, 2);
+  fields.boolean("nccl_graph_register", settings.nccl_graph_register);
   fields.boolean("tensor_overlap", settings.tensor_overlap);
   return settings;
 }
@@ -95,7 +96,7 @@ void read_run_settings(const YamlFields& job_fields, Job& job) {
     job.checkpoint = read_checkpoint(*block);
   if (const auto block = job_fields.nested(
           "megatron", {"cuda_graphs", "optimizer_cuda_graph", "fsdp", "rl_offload_optimizer", "optimizer_cpu_offload",
-                       "expandable_segments", "empty_cache_level", "tensor_overlap"}))
+                       "expandable_segments", "empty_cache_level", "nccl_graph_register", "tensor_overlap"}))
     job.megatron = read_megatron(*block);
 }
 
@@ -153,6 +154,7 @@ void write(const RuntimeSettings& settings, YamlWriter& writer) {
   writer.field("optimizer_cpu_offload", settings.optimizer_cpu_offload);
   writer.field("expandable_segments", settings.expandable_segments);
   writer.field("empty_cache_level", settings.empty_cache_level);
+  writer.field("nccl_graph_register", settings.nccl_graph_register);
   writer.field("tensor_overlap", settings.tensor_overlap);
   writer.close();
 }

@@ -44,8 +44,10 @@ using Seconds = Quantity<struct SecondsUnit, double>;
 
 inline constexpr std::int64_t kTicksPerSecond = 1'000'000'000'000;
 
-/// Nearest tick.
+/// Nearest tick; what is beyond 46 days, which no plan may hold (sim/op_cost.hpp), is 46 days.
 inline Ticks to_ticks(Seconds t) {
+  constexpr std::int64_t kMostSeconds = 4'000'000;
+  if (!(t.value < static_cast<double>(kMostSeconds))) return {kMostSeconds * kTicksPerSecond};
   return {static_cast<std::int64_t>(std::llround(t.value * static_cast<double>(kTicksPerSecond)))};
 }
 inline constexpr Seconds to_seconds(Ticks t) {

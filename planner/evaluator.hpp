@@ -62,6 +62,9 @@ class Evaluator {
   /// The same; also fills in device_reserved_likely, and where the budget is too small takes back fits_device and looks
   /// for the least that would do.
   void replay_allocator(Answer& answer) const;
+  /// What a run of the job needs when it is resumed some day, in device_resume: the load itself, and
+  /// where the steps after it do not run within the budget, what would do.
+  void replay_resume(Answer& answer) const;
 
   /// The plan of the rank that answer() finds slowest, and what the simulation says of it.
   SlowestRank slowest(const Candidate& candidate);

@@ -79,26 +79,42 @@ Bytes least_capacity(const AllocationTrace& trace, const ReservedOptions& option
 void Evaluator::replay_allocator(Answer& answer) const {
   const Bytes budget = device_budget_of(*job_);
   const ReservedOptions options = options_of(*job_);
+  Bytes peak{0};
   for (const std::size_t index : answer.reserving_ranks) {
     const RankModel& rank = ranks_.ranks()[index];
-    answer.device_resume =
-        std::max(answer.device_resume, bound_of_moment(load_peak(rank, answer.candidate, Start::resume)));
     Bytes needed{0};
     Bytes likely{0};
     if (const auto memory = replayed(index, answer.candidate)) {
       likely = memory->reserved;
-      answer.device_peak = std::max(answer.device_peak, memory->peak_allocated);
+      peak = std::max(peak, memory->peak_allocated);
       needed = memory->peak_reserved;
     } else {
       const AllocationTrace trace = allocation_trace(rank, answer.candidate);
       const auto unlimited = replay_within(trace, kUnlimited, options).value_or(PredictedMemory{});
       needed = least_capacity(trace, options, budget, std::max(unlimited.peak_reserved, budget + Bytes{1}));
       likely = std::min(unlimited.reserved, needed);
-      answer.device_peak = std::max(answer.device_peak, unlimited.peak_allocated);
+      peak = std::max(peak, unlimited.peak_allocated);
       answer.fits_device = false;
     }
     answer.device_reserved_likely = std::max(answer.device_reserved_likely, likely);
     answer.device_reserved = std::max(answer.device_reserved, needed);
+  }
+  if (peak.value > 0) answer.device_peak = peak;
+}
+
+void Evaluator::replay_resume(Answer& answer) const {
+  const Bytes budget = device_budget_of(*job_);
+  const ReservedOptions options = options_of(*job_);
+  for (const std::size_t index : answer.reserving_ranks) {
+    const RankModel& rank = ranks_.ranks()[index];
+    Bytes needed = bound_of_moment(load_peak(rank, answer.candidate, Start::resume));
+    const AllocationTrace trace = allocation_trace(rank, answer.candidate, {.start = Start::resume});
+    if (answer.fits_device && !replay_within(trace, budget, options)) {
+      const auto unlimited = replay_within(trace, kUnlimited, options).value_or(PredictedMemory{});
+      needed = std::max(needed,
+                        least_capacity(trace, options, budget, std::max(unlimited.peak_reserved, budget + Bytes{1})));
+    }
+    answer.device_resume = std::max(answer.device_resume, needed);
   }
 }
 

@@ -1,7 +1,10 @@
 #include "planner/life.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "models/quantity_text.hpp"
 #include "planner/evaluator.hpp"
 #include "planner/life_curve.hpp"
 #include "planner/life_replay.hpp"
@@ -133,8 +136,15 @@ void Lifetime::add_upper(LifePhase& phase) {
                                 {.always = {}, .leaving = {}, .forward_backward = phase.device_peak, .step = {}});
   for (const PhaseAnswer& of_step : answer_.phases)
     if (of_step.phase == phase.phase) margin = of_step.device_reserved;
+  if (phase.phase == Phase::init) margin = phase.device_reserved;  // nothing of the step is there yet
   phase.device_reserved = std::max(phase.device_reserved, phase.device_peak);
   phase.device_bound = std::max(phase.device_reserved, margin);
+  // The whole life runs within what the answer needs: torch gives back what it caches before it asks for more.
+  const Bytes most = std::max(answer_.device_reserved, phase.device_peak);
+  if (start_ == job_.checkpoint.start) {
+    phase.device_bound = std::min(phase.device_bound, most);
+    phase.device_reserved = std::min(phase.device_reserved, most);
+  }
   add_term("allocator cache and fragments", phase.device_reserved - phase.device_peak);
   add_term("order of allocations", margin - phase.device_reserved);
   add_term("workspaces", workspace_margin(job_));
@@ -240,6 +250,19 @@ void Lifetime::add_curve(Life& life) {
 
 }  // namespace
 
+namespace {
+
+/// A phase that holds more host memory than a host has; "" where it does not.
+std::string host_excess(const Job& job, const LifePhase& phase) {
+  const Bytes held = phase.host.pinned_per_host + phase.host.pageable_per_host;
+  const Bytes has = job.cluster.host.memory.value;
+  if (held <= has) return "";
+  return fmt::format("{} holds {} of a host's memory, pinned and pageable, {} more than it has", name_of(phase.phase),
+                     format_bytes(held), format_bytes(held - has));
+}
+
+}  // namespace
+
 Life life_of(const Job& job, const Answer& answer) {
   Evaluator evaluator(job);
   const SlowestRank slowest = evaluator.slowest(answer.candidate);
@@ -255,6 +278,8 @@ Life life_of(const Job& job, const Answer& answer) {
     }
   }
   life.host_limits = host_limits(job, evaluator.hosts(), evaluator.ranks(), answer.candidate);
+  for (const LifePhase& phase : life.phases)
+    if (const std::string excess = host_excess(job, phase); !excess.empty()) life.host_limits.push_back(excess);
   return life;
 }
 

@@ -124,6 +124,8 @@ Bytes bytes_from_device(const RankModel& model, std::int64_t rank, const Candida
   const Job& job = *model.job;
   const Bytes parameters = saved_parameters(job, *model.stage, rank);
   if (!job.checkpoint.save_optimizer) return parameters;
+  // What the group's ranks gather comes over from the device of each.
+  if (gathers_all(job)) return parameters + gathered_state(job, *model.stage, rank);
   return parameters + bytes_of(state_on_device(model, candidate), saved_state_bytes(job));
 }
 

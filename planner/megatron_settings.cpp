@@ -87,7 +87,7 @@ void import_experts(const MegatronImport& in, RoutingSettings& experts) {
   const std::optional<double> factor = values.find_number("moe-expert-capacity-factor");
   if (factor && *factor > 0)  // negative: no limit
     experts.capacity_factor = values.number("moe-expert-capacity-factor", 1, 0.01, 1000);
-  experts.pad_to_capacity = experts.capacity_factor && values.flag("moe-pad-expert-input-to-capacity");
+  experts.pad_to_capacity = values.flag("moe-pad-expert-input-to-capacity");
   experts.grouped_matmul = values.flag("moe-grouped-gemm");
   experts.permute_fusion = values.flag("moe-permute-fusion");
 }
@@ -130,6 +130,7 @@ void import_runtime(const MegatronImport& in, RuntimeSettings& settings) {
   settings.rl_offload_optimizer = values.flag("rl-offload-optimizer-during-inference");
   settings.empty_cache_level = values.count("empty-unused-memory-level", 0, 0);
   if (settings.empty_cache_level > 2) values.reject("empty-unused-memory-level", "is out of range", "use 0, 1 or 2");
+  settings.nccl_graph_register = values.environment("NCCL_GRAPH_REGISTER") != "0";
   for (const char* name : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
     std::string value = values.environment(name);
     std::transform(value.begin(), value.end(), value.begin(), [](unsigned char c) {

@@ -68,11 +68,14 @@ std::string reason_for(const SearchResult& result) {
     why = fmt::format("resident state would reserve up to {}{}, {} over the budget; ",
                       format_bytes(resident->device_reserved), where(*resident),
                       format_bytes(resident->device_reserved - result.device_budget));
+  if (result.fixed && resident != result.candidates.end() && resident->feasible()) why = "resident would fit; ";
   return why + fmt::format(
-                   "{} is the fastest schedule that you can deploy and that fits ({} reserved at most{}, of a "
+                   "{} is the {} ({} reserved at most{}, of a "
                    "budget of {}), at {:.3f} times the resident step",
-                   name_of(pick.candidate.policy), format_bytes(pick.device_reserved), where(pick),
-                   format_bytes(result.device_budget), pick.slowdown);
+                   name_of(pick.candidate.policy),
+                   result.fixed ? "policy that the job asks for, and this its fastest schedule that fits"
+                                : "fastest schedule that you can deploy and that fits",
+                   format_bytes(pick.device_reserved), where(pick), format_bytes(result.device_budget), pick.slowdown);
 }
 
 std::string host_need_of(const Answer& answer) {

@@ -58,7 +58,10 @@ RecordedRun run_of(const Json& json, const JsonValue& of, const std::string& fil
   const JsonValue measured = of.at("measured");
   run.allocated = Bytes{measured.at("allocated_bytes_last").integer(1, kMostBytes)};
   run.peak = Bytes{measured.at("max_allocated_bytes_last").integer(1, kMostBytes)};
-  if (measured.has("iteration_s_median")) run.iteration = Seconds{measured.at("iteration_s_median").number()};
+  if (measured.has("iteration_s_median")) {
+    run.iteration = Seconds{measured.at("iteration_s_median").number()};
+    if (!(run.iteration->value > 0)) measured.at("iteration_s_median").reject("is not positive");
+  }
   return run;
 }
 

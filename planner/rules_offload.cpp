@@ -115,10 +115,13 @@ Rules optimizer_kind_rules() {
            [](const Situation& s, Findings& out) {
              const OptimizerSettings& o = s.job.optimizer;
              const bool adam = o.kind == OptimizerKind::adam && o.distributed;
-             const bool muon = o.kind == OptimizerKind::muon && o.layer_wise;
+             const bool muon = o.kind == OptimizerKind::muon && o.layer_wise && !o.distributed;
              if (!adam && !muon)
-               out.push_back({"windowed takes Adam with the distributed optimizer, or Muon with the layer-wise one",
-                              "set optimizer: {kind: adam, distributed: true}, or {kind: muon, layer_wise: true}"});
+               out.push_back(
+                   {"windowed takes Adam with the distributed optimizer, or Muon with the layer-wise one and its "
+                    "compact layout",
+                    "set optimizer: {kind: adam, distributed: true}, or {kind: muon, layer_wise: true, distributed: "
+                    "false}"});
            },
        .reason = "other optimizers do not lend their state to the windows",
        .source = kDev},

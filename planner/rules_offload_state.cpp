@@ -51,7 +51,8 @@ Rules reload_rules() {
        .policies = reload,
        .find =
            [](const Situation& s, Findings& out) {
-             if (s.job.precision.keeps_remainders())
+             const Precision& p = s.job.precision;
+             if (p.optimizer_holds_masters() && p.master == Dtype::fp32 && p.remainders.value_or(true))
                out.push_back(
                    {fmt::format(
                         "{} refuses a precision-aware optimizer that keeps the master weights itself, as 16-bit "

@@ -109,6 +109,17 @@ Rules kind_rules() {
            },
        .reason = "",
        .source = "Megatron-LM main d98e8a64dd, megatron/core/optimizer/layer_wise_optimizer.py"},
+      {.id = "muon-whole-matrices",
+       .key = "optimizer.kind",
+       .find =
+           [](const Situation& s, Findings& out) {
+             const OptimizerSettings& o = s.job.optimizer;
+             if (o.kind == OptimizerKind::muon && o.distributed && !o.layer_wise)
+               out.push_back({"Muon does not go with the distributed optimizer",
+                              "set optimizer.layer_wise: true, or optimizer.distributed: false"});
+           },
+       .reason = "it steps whole matrices, which the distributed optimizer cuts over the ranks",
+       .source = "Megatron-LM main d98e8a64dd, megatron/core/optimizer/layer_wise_optimizer.py"},
       {.id = "muon-without-fsdp",
        .key = "optimizer.kind",
        .find =

@@ -67,8 +67,10 @@ Rules graph_rules() {
        .key = "megatron.expandable_segments",
        .find =
            [](const Situation& s, Findings& out) {
-             if (s.job.megatron.cuda_graphs != CudaGraphs::none && s.job.megatron.expandable_segments)
-               out.push_back({"does not go with CUDA graphs", "leave it out, or set cuda_graphs: none"});
+             const RuntimeSettings& m = s.job.megatron;
+             if (m.cuda_graphs != CudaGraphs::none && m.expandable_segments && m.nccl_graph_register)
+               out.push_back({"does not go with CUDA graphs while NCCL registers their buffers",
+                              "set NCCL_GRAPH_REGISTER=0 (nccl_graph_register: false), or leave it out"});
            },
        .reason = "with some parallel settings the run crashes with illegal memory accesses",
        .source = kArguments},

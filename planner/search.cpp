@@ -226,7 +226,9 @@ SearchResult Search::run() {
   for (const Policy policy : kPolicies) add_rows(policy, result.candidates);
   replay_rows(result.candidates);
   result.recommended = recommend(result.candidates, job.offload.policy);
+  result.fixed = job.offload.policy.has_value();
   if (result.recommended) {
+    evaluator_.replay_resume(result.candidates[*result.recommended]);
     result.candidates[*result.recommended].reason = reason_for(result);
     return result;
   }
@@ -243,6 +245,7 @@ Answer evaluate(const Job& job, const Candidate& candidate) {
   Evaluator evaluator(job);
   Answer answer = evaluator.answer(candidate);
   evaluator.replay_allocator(answer);
+  evaluator.replay_resume(answer);
   answer.deployable = answer.objection.empty() && accepts(Megatron::any, candidate.policy);
   answer.reason = obstacle_of(answer, device_budget_of(job), host_budget_of(job));
   return answer;

@@ -64,6 +64,7 @@ struct SearchResult {
   std::vector<Answer> candidates;          // best of each policy and the neighbours worth showing, in table order
   Bytes device_budget{0};
   Bytes host_budget{0};
+  bool fixed = false;              // the job names the policy
   std::string shortfall;           // when nothing fits: by how much
   std::vector<std::string> cures;  // ... and what would help, each tried
 };

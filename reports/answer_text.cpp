@@ -112,8 +112,9 @@ std::string first_steps_line(const Candidate& c) {
 /// What fits now may not fit when the job is resumed.
 std::string resume_line(const Candidate& c, const Header& header) {
   if (c.device_resume <= header.device_budget || c.deciding_phase == "load") return "";
-  return fmt::format("beware: resuming with optimizer state needs up to {} while it loads, {} over the budget\n",
-                     format_bytes(c.device_resume), format_bytes(c.device_resume - header.device_budget));
+  return fmt::format(
+      "beware: a run resumed with optimizer state needs up to {} in its load or after it, {} over the budget\n",
+      format_bytes(c.device_resume), format_bytes(c.device_resume - header.device_budget));
 }
 
 std::string answer_lines(const PlanReport& report, const Style& style) {
@@ -169,7 +170,7 @@ std::string to_text(const SimulateReport& report, const Style& style) {
 
   text += "\n";
   append_life(text, report.phases, style);
-  for (const std::string& limit : report.host_limits) text += fmt::format("pinned memory: {}\n", limit);
+  for (const std::string& limit : report.host_limits) text += fmt::format("host memory: {}\n", limit);
 
   Table terms({{"between steps", Align::left}, {"bytes"}});
   for (const NamedBytes& term : c.device_terms) terms.add_row({term.name, format_bytes(term.bytes)});

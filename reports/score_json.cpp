@@ -37,7 +37,13 @@ Json to_json(const ScoreCase& c) {
 }
 
 Json to_json(const ErrorSummary& s) {
-  return {{"cases", s.count}, {"median", s.median}, {"p90", s.p90}, {"worst", s.worst}, {"bias", s.bias}};
+  // Of no case there is no error, not one of 0.
+  const auto error = [&](double value) { return s.count > 0 ? Json(value) : Json(nullptr); };
+  return {{"cases", s.count},
+          {"median", error(s.median)},
+          {"p90", error(s.p90)},
+          {"worst", error(s.worst)},
+          {"bias", error(s.bias)}};
 }
 
 }  // namespace

@@ -259,7 +259,7 @@ TEST_CASE("plan says when a resume would not fit, and a job that starts with one
       "batch: {micro: 1, global: 4, sequence: 2048}\nbudget: {device: 30GiB}\noffload: {policy: chunked}\n";
   const Outcome fresh = run_ebb("plan " + write_job("fresh.yaml", job).string());
   CHECK(fresh.code == 0);
-  CHECK(holds(fresh.out, "beware: resuming"));
+  CHECK(holds(fresh.out, "beware: a run resumed"));
   const std::string resumes = job + "checkpoint: {start: resume}\n";
   const Outcome refused = run_ebb("plan " + write_job("resumes.yaml", resumes).string());
   CHECK(refused.code == 1);
@@ -531,4 +531,35 @@ TEST_CASE("a closed pipe is a message and exit 3, not a signal") {
                                   "; echo $? >" + code + "; } | true");
   CHECK(contents(code) == "3\n");
   CHECK(holds(outcome.err, "ebb: cannot write to standard output"));
+}
+
+TEST_CASE("a batch beyond all time is bad input, not a failed assertion") {
+  const fs::path job = scratch() / "forever.yaml";
+  std::ofstream(job) << "model: llama3-8b\ncluster: hgx-h200\nparallel: {gpus: 8}\n"
+                        "batch: {micro: 1, global: 1000000000, sequence: 8192}\n";
+  const Outcome outcome = run_ebb("plan " + job.string());
+  CHECK(outcome.code == 2);
+  CHECK(holds(outcome.err, "more than 11 days"));
+}
+
+TEST_CASE(
+    "Megatron's own recipe with graphs and expandable segments passes, and a fixed policy is not called fastest") {
+  const fs::path job = scratch() / "recipe.yaml";
+  std::ofstream(job) << run_ebb(
+                            "import megatron tests/data/megatron/scripts/deepseek_v3_gb200.yaml --gpus 256 "
+                            "--cluster gb200-nvl72")
+                            .out;
+  const Outcome check = run_ebb("check " + job.string());
+  INFO(check.out);
+  CHECK(check.code == 0);
+  const Outcome plan = run_ebb("plan " + job.string());
+  CHECK(!holds(plan.out, "fastest schedule that you can deploy"));
+}
+
+TEST_CASE("a score without a modelled case has no errors, not errors of 0") {
+  const fs::path file = scratch() / "none.json";
+  std::ofstream(file) << R"({"cases": []})";
+  const Outcome outcome = run_ebb("score " + file.string() + " --json");
+  REQUIRE(outcome.code == 0);
+  CHECK(nlohmann::json::parse(outcome.out).at("peak").at("median").is_null());
 }

@@ -38,8 +38,8 @@ TEST_CASE("run settings: every key away from its default round-trips") {
       "checkpoint: {format: torch, sharding: fully_reshardable, async_save: true, save_optimizer: false,\n"
       "             start: no-load-optim}\n"
       "megatron: {cuda_graphs: full_iteration, optimizer_cuda_graph: true, fsdp: true, rl_offload_optimizer: true,\n"
-      "           optimizer_cpu_offload: true, expandable_segments: true, empty_cache_level: 2, tensor_overlap: "
-      "true}\n");
+      "           optimizer_cpu_offload: true, expandable_segments: true, empty_cache_level: 2,\n"
+      "           nccl_graph_register: false, tensor_overlap: true}\n");
   REQUIRE(j.parallel.first_stage_layers == 7);
   REQUIRE(j.parallel.last_stage_layers == 5);
   REQUIRE(j.parallel.micro_batch_group == 8);
@@ -62,6 +62,7 @@ TEST_CASE("run settings: every key away from its default round-trips") {
                                         .optimizer_cpu_offload = true,
                                         .expandable_segments = true,
                                         .empty_cache_level = 2,
+                                        .nccl_graph_register = false,
                                         .tensor_overlap = true});
 
   const Job again = job(write_job(j));

@@ -33,10 +33,14 @@ std::vector<Breaker> offload_breakers() {
       {"windowed-optimizer", [](Job& j) { j.optimizer.kind = OptimizerKind::lion; }, {Policy::windowed}},
       {"windowed-optimizer", undistribute, {Policy::windowed}},
       {"windowed-optimizer",
-       [](Job& j) { j.optimizer.kind = OptimizerKind::muon; },  // not layer-wise
+       [](Job& j) {
+         j.optimizer.kind = OptimizerKind::muon;
+         j.optimizer.layer_wise = true;  // beside buffers that are laid out for it
+       },
        {Policy::windowed}},
       {"windowed-muon-bf16",
        [](Job& j) {
+         undistribute(j);
          j.optimizer.kind = OptimizerKind::muon;
          j.optimizer.layer_wise = true;
          j.precision.params = Dtype::fp16;

@@ -28,9 +28,11 @@ std::vector<Breaker> optimizer_breakers() {
        }},
       {"gather-with-step-interleaved", [](Job& j) { j.parallel.gather_with_step = true; }},
       {"layer-wise-muon", [](Job& j) { j.optimizer.layer_wise = true; }},
+      {"muon-whole-matrices", [](Job& j) { j.optimizer.kind = OptimizerKind::muon; }},
       {"muon-without-fsdp",
        [](Job& j) {
          j.optimizer.kind = OptimizerKind::muon;
+         j.optimizer.layer_wise = true;
          j.megatron.fsdp = true;
          j.checkpoint.format = CheckpointFormat::fsdp_dtensor;
        }},

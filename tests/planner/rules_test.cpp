@@ -136,6 +136,7 @@ TEST_CASE("the merged variant takes Muon with the layer-wise optimizer, and save
   Job job = clean_job();
   job.optimizer.kind = OptimizerKind::muon;
   job.optimizer.layer_wise = true;
+  job.optimizer.distributed = false;  // its compact layout
   CHECK(violations(job, Policy::windowed, Megatron::dev).empty());
   CHECK_FALSE(objections(job, Policy::chunked).empty());
   job = clean_job();
