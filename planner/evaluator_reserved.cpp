@@ -108,8 +108,11 @@ void Evaluator::replay_resume(Answer& answer) const {
   for (const std::size_t index : answer.reserving_ranks) {
     const RankModel& rank = ranks_.ranks()[index];
     Bytes needed = bound_of_moment(load_peak(rank, answer.candidate, Start::resume));
+    answer.device_resume = std::max(answer.device_resume, needed);
+    // Even if steps could use nothing of what the load leaves behind, there is room for both.
+    if (!answer.fits_device || answer.device_reserved + needed <= budget) continue;
     const AllocationTrace trace = allocation_trace(rank, answer.candidate, {.start = Start::resume});
-    if (answer.fits_device && !replay_within(trace, budget, options)) {
+    if (!replay_within(trace, budget, options)) {
       const auto unlimited = replay_within(trace, kUnlimited, options).value_or(PredictedMemory{});
       needed = std::max(needed,
                         least_capacity(trace, options, budget, std::max(unlimited.peak_reserved, budget + Bytes{1})));
