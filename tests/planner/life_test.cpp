@@ -22,7 +22,7 @@ using namespace ebb;
 
 namespace {
 
-const LifePhase& phase_of(const Life& life, Phase phase, bool later = false) {
+LifePhase phase_of(const Life& life, Phase phase, bool later = false) {
   const auto found = std::find_if(life.phases.begin(), life.phases.end(), [&](const LifePhase& candidate) {
     return candidate.phase == phase && candidate.later == later;
   });
@@ -30,7 +30,7 @@ const LifePhase& phase_of(const Life& life, Phase phase, bool later = false) {
   return *found;
 }
 
-const PartMemory& part_of(const LifeMemory& life, Phase phase) {
+PartMemory part_of(const LifeMemory& life, Phase phase) {
   const auto found =
       std::find_if(life.parts.begin(), life.parts.end(), [&](const PartMemory& part) { return part.phase == phase; });
   REQUIRE(found != life.parts.end());
@@ -129,7 +129,7 @@ TEST_CASE("every measured run: the peaks of init, first step and steady step wit
 TEST_CASE("the measured save: no device memory, and the rank's part of the checkpoint on the host") {
   const Job job = load_job("measured-1.8b-1xh200");
   const Answer answer = evaluate(job, {});
-  const LifePhase& save = phase_of(life_of(job, answer), Phase::save);
+  const LifePhase save = phase_of(life_of(job, answer), Phase::save);
   CHECK(std::abs(static_cast<double>(save.device_peak.value) / (1 << 20) - 31386.9) < 1.0);
   CHECK(save.host.pageable > Bytes{23LL << 30});
   CHECK(save.host.pageable < Bytes{26LL << 30});
@@ -156,10 +156,10 @@ TEST_CASE("a skipped step and a save leave what they found, and the step after t
     for (const Candidate& candidate : test::candidates_for(of.rank)) {
       INFO(of.name << ", " << name_of(candidate.policy));
       const LifeMemory life = life_memory(of.rank, candidate);
-      const PartMemory& skip = part_of(life, Phase::skip);
+      const PartMemory skip = part_of(life, Phase::skip);
       // Column-wise copies of FP8 weights that forward made stay, for nothing is quantised.
       CHECK(skip.began_with + of.rank.footprint.lazy_columns == skip.allocated);
-      const PartMemory& save = part_of(life, Phase::save);
+      const PartMemory save = part_of(life, Phase::save);
       CHECK(save.began_with == skip.began_with);
       // Masters of `windowed` leave for a save, and come back with the next step.
       if (candidate.policy != Policy::windowed) CHECK(save.began_with == save.allocated);
@@ -200,9 +200,9 @@ TEST_CASE("chunked has no spike in init and save over the whole library, and non
     const LifeMemory life = life_memory(rank, kChunked);
     const Bytes chunk = largest_chunk(rank, kChunked.chunk_numel);
     // Nothing but the model, its buffers and one shard on its way to the host.
-    const PartMemory& init = part_of(life, Phase::init);
+    const PartMemory init = part_of(life, Phase::init);
     CHECK(state_in(init) <= chunk);
-    const PartMemory& save = part_of(life, Phase::save);
+    const PartMemory save = part_of(life, Phase::save);
     CHECK(save.peak_allocated == save.began_with);
     const Bytes scales = allocated_scales(job.precision, rank.shards);  // of bf16 moments, which nothing moves
     CHECK(state_in(save) == scales);
@@ -266,8 +266,8 @@ TEST_CASE("reports 24 and 29: after a resume the first step holds the state from
     const LifeMemory fresh = life_memory(rank, {});
     const LifeMemory resumed = life_memory(rank, {}, Start::resume);
     const Bytes moments = bytes_of(rank.owned, job.precision.moment_bytes());
-    const PartMemory& first = part_of(fresh, Phase::first_step);
-    const PartMemory& after = part_of(resumed, Phase::first_step);
+    const PartMemory first = part_of(fresh, Phase::first_step);
+    const PartMemory after = part_of(resumed, Phase::first_step);
     CHECK(after.began_with - first.began_with >= moments);
     CHECK(after.peak_allocated >= first.peak_allocated);
     CHECK(first.allocated - first.began_with >= moments);
@@ -280,7 +280,7 @@ TEST_CASE("report 18: a load leaves more reserved than allocated, and both are t
   const Job job = load_job("qwen3-8b-rtxpro6000");
   const Answer answer = evaluate(job, {});
   const Life life = life_of(job, answer);
-  const LifePhase& load = phase_of(life, Phase::load, true);
+  const LifePhase load = phase_of(life, Phase::load, true);
   CHECK(load.reserved_after > load.allocated_after);
   CHECK(load.device_peak > load.allocated_after);
   CHECK(load.reserved_after >= load.device_peak);
@@ -317,7 +317,7 @@ TEST_CASE("a fully reshardable save gathers its largest bucket on the device") {
   Numel bucket{0};
   for (const BufferLayout& buffer : rank.stage->buffers)
     for (const Bucket& of : buffer.buckets) bucket = std::max(bucket, of.numel());
-  const PartMemory& save = part_of(life_memory(rank, {}), Phase::save);
+  const PartMemory save = part_of(life_memory(rank, {}), Phase::save);
   const Bytes gathered = save.peak_allocated - save.began_with;
   CHECK(gathered >= bytes_of(bucket, 4));
   CHECK(gathered <= Bytes{bytes_of(bucket, 4).value / 8 * 9 + (20 << 20)});
@@ -329,7 +329,7 @@ TEST_CASE("report 35: building the model holds its parameters twice in bf16") {
   Job job = load_job("llama3-8b-hgx-h200");
   const RankSet ranks(job);
   const RankModel& rank = ranks.ranks().front();
-  const PartMemory& init = part_of(life_memory(rank, kChunked), Phase::init);
+  const PartMemory init = part_of(life_memory(rank, kChunked), Phase::init);
   const Bytes twice = init.at_peak[static_cast<std::size_t>(MemoryTerm::parameters)];
   Numel own{0};
   for (const Parameter& parameter : rank.stage->parameters) own += parameter.numel();
