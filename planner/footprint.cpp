@@ -5,12 +5,12 @@
 
 #include <algorithm>
 
+#include "models/memory/torch_allocator.hpp"
 #include "planner/activations.hpp"
 #include "planner/layer_activations.hpp"
 #include "planner/optimizer_traffic.hpp"
 #include "planner/weight_bytes.hpp"
 #include "planner/workspaces.hpp"
-#include "sim/torch_allocator.hpp"
 
 namespace ebb {
 
@@ -23,7 +23,7 @@ void add_parameters(const Job& job, const StageLayout& stage, Footprint& footpri
     if (buffer.holds_parameters) buffers += parameter_buffer_bytes(job, buffer);
     if (buffer.holds_parameters) continue;
     for (const ParameterRange& range : buffer.ranges)  // parameters stay tensors of their own
-      buffers += sim::allocated_bytes(bytes_of(range.end - range.start, size_of(job.precision.params)));
+      buffers += memory::allocated_bytes(bytes_of(range.end - range.start, size_of(job.precision.params)));
   }
   terms.push_back({"parameters", buffers});
   const WeightCopies copies = weight_copies(job, stage);

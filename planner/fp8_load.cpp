@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/torch_allocator.hpp"
+#include "models/memory/torch_allocator.hpp"
 
 namespace ebb {
 
@@ -14,8 +14,8 @@ LoadBytes quantized_load_bytes(const Job& job, const StageLayout& stage, LoadTar
     if (!parameter.quantized) continue;
     const Bytes target = bytes_of(parameter.numel(), size_of(job.precision.params));
     asked += target;
-    allocated += sim::allocated_bytes(target);
-    largest = std::max(largest, sim::allocated_bytes(target));
+    allocated += memory::allocated_bytes(target);
+    largest = std::max(largest, memory::allocated_bytes(target));
   }
   if (targets == LoadTargets::on_device) return {.device = allocated, .host = {}};
   return {.device = largest, .host = asked};

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "models/errors.hpp"
-#include "sim/caching_allocator.hpp"
+#include "models/memory/caching_allocator.hpp"
 
 namespace ebb {
 
@@ -31,8 +31,8 @@ class Replay {
   void play(const AllocationEvent& event, PartMemory& part);
 
   const AllocationTrace& trace_;
-  sim::CachingAllocator allocator_;
-  std::vector<sim::CachingAllocator::Block> blocks_;
+  memory::CachingAllocator allocator_;
+  std::vector<memory::CachingAllocator::Block> blocks_;
   std::vector<MemoryTerm> terms_;  // by tensor
   BytesByTerm live_{};
   std::vector<LivePoint>* points_ = nullptr;  // where live bytes are noted
@@ -55,7 +55,7 @@ void Replay::close(PartMemory& part) const {
 }
 
 void Replay::play(const AllocationEvent& event, PartMemory& part) {
-  sim::CachingAllocator::Block& block = blocks_[event.tensor];
+  memory::CachingAllocator::Block& block = blocks_[event.tensor];
   switch (event.kind) {
     case AllocationEvent::Kind::allocate:
       block = allocator_.allocate(event.bytes, StreamId{0});

@@ -4,10 +4,10 @@
 // element whatever the types: torch converts an asynchronous copy on the device (ATen copy_kernel_cuda).
 #include <algorithm>
 
+#include "models/memory/torch_allocator.hpp"
 #include "planner/lowerings.hpp"
 #include "planner/optimizer_traffic.hpp"
 #include "planner/step_frame.hpp"
-#include "sim/torch_allocator.hpp"
 
 namespace ebb {
 
@@ -26,7 +26,7 @@ FrameOptions hybrid_frame(const RankModel& rank, const Part& stays) {
 Bytes staging_bytes(const Part& part) {
   Numel largest{0};
   for (const Shard& shard : part.shards) largest = std::max(largest, shard.numel);
-  return sim::allocated_bytes(bytes_of(largest, kWireBytes));
+  return memory::allocated_bytes(bytes_of(largest, kWireBytes));
 }
 
 OpId convert(PlanBuilder& plan, const Part& part, StateBits what, Dtype stored, BufferId staging,

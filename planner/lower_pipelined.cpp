@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "models/errors.hpp"
+#include "models/memory/torch_allocator.hpp"
 #include "planner/lowerings.hpp"
 #include "planner/optimizer_traffic.hpp"
 #include "planner/step_frame.hpp"
-#include "sim/torch_allocator.hpp"
 
 namespace ebb {
 
@@ -61,7 +61,7 @@ void lower_pipelined(PlanBuilder& plan, const RankModel& rank, Numel slot_numel,
   frame.finalize();
 
   std::vector<Slot> ring(static_cast<std::size_t>(std::min<std::int64_t>(slots, chunks)));
-  const Bytes slot_bytes = sim::allocated_bytes(bytes_of(slot_numel, job.precision.state_bytes()));
+  const Bytes slot_bytes = memory::allocated_bytes(bytes_of(slot_numel, job.precision.state_bytes()));
   for (std::size_t s = 0; s < ring.size(); ++s) {
     ring[s].buffer = plan.buffer("slot", s, slot_bytes, Phase::step);
     ring[s].free = plan.allocate(ring[s].buffer, Phase::step);

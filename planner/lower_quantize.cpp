@@ -5,12 +5,12 @@
 //           again, in chunks of its own (quantize_calls.hpp).
 // Source: Megatron-LM main d98e8a64dd, distrib_optimizer.py, _copy_main_params_to_model_params; pull request 6544,
 // _copy_fp8_params_after_chunked_optimizer_step.
+#include "models/memory/torch_allocator.hpp"
 #include "planner/lowerings.hpp"
 #include "planner/optimizer_traffic.hpp"
 #include "planner/overlap_pieces.hpp"
 #include "planner/quantization.hpp"
 #include "planner/quantize_calls.hpp"
-#include "sim/torch_allocator.hpp"
 
 namespace ebb {
 
@@ -84,7 +84,7 @@ OpId Quantizer::quantize(const QuantizeCall& call, BufferId largest, OpId ready)
 BufferId Quantizer::temporaries(const QuantizeCall& call) {
   Bytes bytes{0};
   for (const Bytes tensor : quantize_temporaries(rank_.job->precision, *rank_.stage, call.parameters))
-    bytes += sim::allocated_bytes(tensor);
+    bytes += memory::allocated_bytes(tensor);
   if (call.chunk != kNoChunk) return plan_.buffer("fp8 largest", call.chunk, bytes, Phase::step);
   return plan_.buffer(call.expert ? "expert fp8 largest" : "fp8 largest", Memory::device, bytes, false, Phase::step);
 }

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "models/errors.hpp"
+#include "models/memory/torch_allocator.hpp"
 #include "planner/chunking.hpp"
 #include "planner/lowerings.hpp"
 #include "planner/optimizer_traffic.hpp"
 #include "planner/step_frame.hpp"
-#include "sim/torch_allocator.hpp"
 
 namespace ebb {
 
@@ -37,7 +37,7 @@ Bytes window_bytes(const Precision& precision, std::span<const Shard> shards) {
     sum += round_up(bytes_of(shard.numel, size_of(precision.exp_avg)).value, 256);
     sum += round_up(bytes_of(shard.numel, size_of(precision.exp_avg_sq)).value, 256);
   }
-  return sim::allocated_bytes({sum});
+  return memory::allocated_bytes({sum});
 }
 
 /// A slot grows to the largest chunk that it holds in turn.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "sim/torch_allocator.hpp"
+#include "models/memory/torch_allocator.hpp"
 
 namespace ebb {
 
@@ -77,7 +77,7 @@ std::int64_t state_bytes_per_element(const Precision& precision, std::uint8_t st
 
 Bytes allocated_tensors(std::span<const Shard> shards, std::int64_t bytes_per_element) {
   Bytes sum{0};
-  for (const Shard& shard : shards) sum += sim::allocated_bytes(bytes_of(shard.numel, bytes_per_element));
+  for (const Shard& shard : shards) sum += memory::allocated_bytes(bytes_of(shard.numel, bytes_per_element));
   return sum;
 }
 
@@ -89,7 +89,7 @@ Bytes allocated_state(const Precision& precision, std::span<const Shard> shards,
   Bytes sum{0};
   if (states & kExpAvgSq)  // momentum alone has no second one
     for (const Shard& shard : shards)
-      if (shard.moments < 2) sum -= sim::allocated_bytes(bytes_of(shard.numel, size_of(precision.exp_avg_sq)));
+      if (shard.moments < 2) sum -= memory::allocated_bytes(bytes_of(shard.numel, size_of(precision.exp_avg_sq)));
   for (std::size_t size = 1; size < tensors_of_size.size(); ++size) {
     if (tensors_of_size[size] == 0) continue;
     sum += allocated_tensors(shards, static_cast<std::int64_t>(size)) * tensors_of_size[size];
@@ -103,7 +103,7 @@ int scale_tensors(const Precision& precision) {
 }
 
 Bytes allocated_scales(const Precision& precision, std::span<const Shard> shards) {
-  return sim::allocated_bytes({4}) * (static_cast<std::int64_t>(shards.size()) * scale_tensors(precision));
+  return memory::allocated_bytes({4}) * (static_cast<std::int64_t>(shards.size()) * scale_tensors(precision));
 }
 
 Bytes stored_state(const Precision& precision, std::span<const Shard> shards) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "models/errors.hpp"
-#include "sim/caching_allocator.hpp"
+#include "models/memory/caching_allocator.hpp"
 
 namespace ebb {
 
@@ -17,15 +17,16 @@ constexpr int kMostSteps = 6;
 
 class Replay {
  public:
-  Replay(std::uint32_t tensors, const sim::CachingAllocatorOptions& options) : allocator_(options), blocks_(tensors) {}
+  Replay(std::uint32_t tensors, const memory::CachingAllocatorOptions& options)
+      : allocator_(options), blocks_(tensors) {}
 
-  const sim::CachingAllocator& allocator() const { return allocator_; }
+  const memory::CachingAllocator& allocator() const { return allocator_; }
 
   /// The highest allocated bytes on the way.
   Bytes run(std::span<const AllocationEvent> events) {
     Bytes peak = allocator_.allocated();
     for (const AllocationEvent& event : events) {
-      sim::CachingAllocator::Block& block = blocks_[event.tensor];
+      memory::CachingAllocator::Block& block = blocks_[event.tensor];
       switch (event.kind) {
         case AllocationEvent::Kind::allocate:
           block = allocator_.allocate(event.bytes, kCurrent);
@@ -47,8 +48,8 @@ class Replay {
 
  private:
   static constexpr StreamId kCurrent{0};
-  sim::CachingAllocator allocator_;
-  std::vector<sim::CachingAllocator::Block> blocks_;
+  memory::CachingAllocator allocator_;
+  std::vector<memory::CachingAllocator::Block> blocks_;
 };
 
 }  // namespace
@@ -70,7 +71,7 @@ Bytes settle(Replay& run, std::span<const AllocationEvent> step) {
 
 PredictedMemory replay(const AllocationTrace& trace, Bytes capacity, const ReservedOptions& options) {
   Replay run(trace.tensors, {.capacity = capacity, .expandable_segments = options.expandable_segments});
-  const sim::CachingAllocator& allocator = run.allocator();
+  const memory::CachingAllocator& allocator = run.allocator();
   PredictedMemory memory;
   bool settled = false;
   for (const TracePart& part : trace.parts) {

@@ -16,7 +16,7 @@
 #include <numeric>
 
 #include "models/errors.hpp"
-#include "sim/torch_allocator.hpp"
+#include "models/memory/torch_allocator.hpp"
 
 namespace ebb {
 
@@ -81,7 +81,7 @@ Bytes packed_buffer_bytes(const Job& job, const BufferLayout& buffer) {
 
 Bytes counted(const std::vector<Bytes>& tensors) {
   Bytes sum{0};
-  for (const Bytes tensor : tensors) sum += sim::allocated_bytes(tensor);
+  for (const Bytes tensor : tensors) sum += memory::allocated_bytes(tensor);
   return sum;
 }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "models/errors.hpp"
+#include "models/memory/torch_allocator.hpp"
 #include "models/quantity_text.hpp"
-#include "sim/torch_allocator.hpp"
 
 namespace ebb::sim {
 
@@ -22,7 +22,7 @@ constexpr Bytes kWsl2Pinned{500'000'000};
 
 void PinnedLayout::add(Bytes block, PinnedRounding rounding, std::int64_t count) {
   if (block.value <= 0) return;
-  const Bytes takes = rounding == PinnedRounding::exact ? block : pinned_block_bytes(block);
+  const Bytes takes = rounding == PinnedRounding::exact ? block : memory::pinned_block_bytes(block);
   asked += block * count;
   held += takes * count;
   largest = std::max(largest, takes);

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/caching_allocator.hpp"
+#include "models/memory/caching_allocator.hpp"
 
 using namespace ebb;
-using sim::CachingAllocator;
+using memory::CachingAllocator;
 
 namespace {
 

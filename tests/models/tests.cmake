@@ -1,9 +1,14 @@
-ebb_test(models_tests LIBS ebb_models SOURCES
+ebb_test(models_tests LIBS ebb_models nlohmann_json::nlohmann_json SOURCES
   models/timeline_test.cpp
   models/cluster_yaml_test.cpp
   models/hf_config_test.cpp
   models/job_yaml_test.cpp
   models/library_test.cpp
+  models/memory/arena_test.cpp
+  models/memory/caching_allocator_test.cpp
+  models/memory/caching_allocator_trace_test.cpp
+  models/memory/driver_addresses_test.cpp
+  models/memory/torch_allocator_test.cpp
   models/model_totals_test.cpp
   models/model_yaml_test.cpp
   models/nearest_test.cpp

@@ -3,9 +3,9 @@
 #include <map>
 #include <vector>
 
+#include "models/memory/torch_allocator.hpp"
 #include "planner/chunking.hpp"
 #include "sim/simulate.hpp"
-#include "sim/torch_allocator.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/lowering_cases.hpp"
 
@@ -203,7 +203,7 @@ TEST_CASE("pipelined uses exactly its slots, of exactly their size, packed acros
   }
   CHECK(copies == ceil_div(measured.rank.owned.value, numel));
   CHECK(slots.size() == 3);
-  for (const auto& [buffer, bytes] : slots) CHECK(bytes == sim::allocated_bytes(Bytes{numel * 12}).value);
+  for (const auto& [buffer, bytes] : slots) CHECK(bytes == memory::allocated_bytes(Bytes{numel * 12}).value);
 }
 
 // Closed form on a link with both directions at `both` together and `one` alone: with enough slots the link is never

@@ -12,9 +12,9 @@
 #include "planner/search.hpp"
 #include "sim/simulate.hpp"
 #include "tests/catch.hpp"
+#include "tests/measured.hpp"
 #include "tests/planner/lowering_cases.hpp"
 #include "tests/planner/recorded.hpp"
-#include "tests/sim/measured.hpp"
 
 using namespace ebb;
 

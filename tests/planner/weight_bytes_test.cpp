@@ -2,9 +2,9 @@
 // what Megatron-LM's recorded runs had allocated.
 #include "planner/weight_bytes.hpp"
 
+#include "models/memory/torch_allocator.hpp"
 #include "planner/footprint.hpp"
 #include "planner/fp8_load.hpp"
-#include "sim/torch_allocator.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/lowering_cases.hpp"
 #include "tests/planner/recorded.hpp"

@@ -2,6 +2,7 @@
 // parameters, under Muon; and that such jobs plan, verify and simulate. Sizes are counted by hand.
 #include <algorithm>
 
+#include "models/memory/torch_allocator.hpp"
 #include "planner/activations.hpp"
 #include "planner/layer_wise_layout.hpp"
 #include "planner/lower.hpp"
@@ -10,7 +11,6 @@
 #include "planner/search.hpp"
 #include "planner/term_account.hpp"
 #include "planner/verify.hpp"
-#include "sim/torch_allocator.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/layout_jobs.hpp"
 #include "tests/planner/lowering_cases.hpp"

@@ -7,8 +7,8 @@
 
 #include "sim/simulate.hpp"
 #include "tests/catch.hpp"
+#include "tests/measured.hpp"
 #include "tests/planner/lowering_cases.hpp"
-#include "tests/sim/measured.hpp"
 
 using namespace ebb;
 

@@ -5,8 +5,8 @@
 
 #include "sim/collective_cost.hpp"
 #include "tests/catch.hpp"
+#include "tests/measured.hpp"
 #include "tests/sim/collectives.hpp"
-#include "tests/sim/measured.hpp"
 
 using namespace ebb;
 using sim::CollectiveCost;

@@ -1,5 +1,5 @@
 // Predictions against copies and chunked steps measured on one H200 host (tests/data/measured/README.md).
-#include "tests/sim/measured.hpp"
+#include "tests/measured.hpp"
 
 #include <string>
 

@@ -1,12 +1,8 @@
 ebb_test(sim_tests LIBS ebb_sim nlohmann_json::nlohmann_json SOURCES
   sim/allocation_test.cpp
-  sim/arena_test.cpp
-  sim/caching_allocator_test.cpp
-  sim/caching_allocator_trace_test.cpp
   sim/closed_forms_test.cpp
   sim/collective_cost_test.cpp
   sim/collective_measured_test.cpp
-  sim/driver_addresses_test.cpp
   sim/host_test.cpp
   sim/hostile_test.cpp
   sim/max_min_test.cpp
@@ -16,5 +12,4 @@ ebb_test(sim_tests LIBS ebb_sim nlohmann_json::nlohmann_json SOURCES
   sim/pinned_memory_test.cpp
   sim/simulate_property_test.cpp
   sim/simulate_test.cpp
-  sim/torch_allocator_test.cpp
 )

@@ -1,17 +1,17 @@
 // The model of torch's caching allocator: its rules one by one, and what must hold for any sequence.
-#include "sim/caching_allocator.hpp"
+#include "models/memory/caching_allocator.hpp"
 
 #include <algorithm>
 #include <random>
 #include <vector>
 
 #include "models/errors.hpp"
-#include "sim/torch_allocator.hpp"
+#include "models/memory/torch_allocator.hpp"
 #include "tests/catch.hpp"
-#include "tests/sim/measured.hpp"
+#include "tests/measured.hpp"
 
 using namespace ebb;
-using sim::CachingAllocator;
+using memory::CachingAllocator;
 using Use = CachingAllocator::Use;
 
 namespace {
@@ -112,7 +112,7 @@ TEST_CASE("caching allocator: a fresh tensor of any size costs what torch counte
     allocator.reset();
     const auto block = allocator.allocate({bytes}, kMain);
     CAPTURE(bytes);
-    REQUIRE(allocator.allocated() == sim::allocated_bytes({bytes}));
+    REQUIRE(allocator.allocated() == memory::allocated_bytes({bytes}));
     REQUIRE(allocator.bytes(block) == allocator.allocated());
   }
 }
@@ -236,7 +236,7 @@ TEST_CASE("caching allocator: any sequence conserves bytes, never overlaps, and 
 
 TEST_CASE("caching allocator: the same calls give the same bytes, fresh, after a reset and in a copy") {
   for (const bool expandable : {false, true}) {
-    const sim::CachingAllocatorOptions options{.capacity = mib(200), .expandable_segments = expandable};
+    const memory::CachingAllocatorOptions options{.capacity = mib(200), .expandable_segments = expandable};
     CachingAllocator fresh(options);
     const auto expected = RandomCalls(fresh, options.capacity, 7).run(800);
     CachingAllocator used(options);

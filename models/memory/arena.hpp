@@ -17,7 +17,7 @@
 
 #include "models/units.hpp"
 
-namespace ebb::sim {
+namespace ebb::memory {
 
 /// Offsets are multiples of this: what cudaMalloc aligns to.
 inline constexpr Bytes kArenaAlignment{256};
@@ -38,4 +38,4 @@ struct Arena {
 /// bytes far below 2^63.
 Arena place_in_arena(std::span<const ArenaSlot> slots);
 
-}  // namespace ebb::sim
+}  // namespace ebb::memory

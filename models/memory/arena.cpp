@@ -1,4 +1,4 @@
-#include "sim/arena.hpp"
+#include "models/memory/arena.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -8,7 +8,7 @@
 
 #include "models/errors.hpp"
 
-namespace ebb::sim {
+namespace ebb::memory {
 
 namespace {
 
@@ -97,4 +97,4 @@ Arena place_in_arena(std::span<const ArenaSlot> slots) {
   return best;
 }
 
-}  // namespace ebb::sim
+}  // namespace ebb::memory

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace ebb::sim {
+namespace ebb::memory {
 
 class DriverAddresses {
  public:
@@ -48,4 +48,4 @@ class DriverAddresses {
   std::uint64_t regions_made_ = 0;
 };
 
-}  // namespace ebb::sim
+}  // namespace ebb::memory

@@ -21,10 +21,10 @@
 #include <vector>
 
 #include "models/ids.hpp"
+#include "models/memory/driver_addresses.hpp"
 #include "models/units.hpp"
-#include "sim/driver_addresses.hpp"
 
-namespace ebb::sim {
+namespace ebb::memory {
 
 struct CachingAllocatorOptions {
   Bytes capacity{std::int64_t{1} << 50};  // what the driver can give; at most 1 PiB is believed
@@ -150,4 +150,4 @@ class CachingAllocator {
   std::int64_t retries_ = 0;
 };
 
-}  // namespace ebb::sim
+}  // namespace ebb::memory

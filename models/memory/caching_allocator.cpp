@@ -1,12 +1,12 @@
 // Segments cut into pieces; free pieces sorted by (size, address) per stream and size class.
-#include "sim/caching_allocator.hpp"
+#include "models/memory/caching_allocator.hpp"
 
 #include <algorithm>
 #include <string>
 
 #include "models/errors.hpp"
 
-namespace ebb::sim {
+namespace ebb::memory {
 
 CachingAllocator::CachingAllocator(CachingAllocatorOptions options) : options_(options) {
   options_.capacity.value = std::clamp<std::int64_t>(options.capacity.value, 0, kBelievable);
@@ -187,4 +187,4 @@ void CachingAllocator::erase_free(Index piece) {
 
 void CachingAllocator::erase_unmapped(Index piece) { std::erase(pools_[pieces_[piece].pool].unmapped, piece); }
 
-}  // namespace ebb::sim
+}  // namespace ebb::memory

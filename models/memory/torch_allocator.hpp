@@ -5,7 +5,7 @@
 
 #include "models/units.hpp"
 
-namespace ebb::sim {
+namespace ebb::memory {
 
 /// Device bytes the caching allocator counts as allocated for a fresh tensor of `bytes`: 512-byte rounding, and the
 /// rest of a fresh large segment (rounded to 2 MiB from 10 MiB on) when it is too small to split off (<= 1 MiB).
@@ -25,4 +25,4 @@ constexpr Bytes pinned_block_bytes(Bytes bytes) {
   return {static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes.value)))};
 }
 
-}  // namespace ebb::sim
+}  // namespace ebb::memory

@@ -1,5 +1,5 @@
 // Where the driver puts segments: the rule read off recorded pointers, and that it never gives the same bytes twice.
-#include "sim/driver_addresses.hpp"
+#include "models/memory/driver_addresses.hpp"
 
 #include <algorithm>
 #include <random>
@@ -9,7 +9,7 @@
 #include "tests/catch.hpp"
 
 using namespace ebb;
-using sim::DriverAddresses;
+using memory::DriverAddresses;
 
 namespace {
 constexpr std::int64_t kUnit = (2_MiB).value;

@@ -1,5 +1,5 @@
 // Placement in an arena: never two slots on the same bytes at the same time, and close to the best there is.
-#include "sim/arena.hpp"
+#include "models/memory/arena.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -10,15 +10,15 @@
 #include "tests/catch.hpp"
 
 using namespace ebb;
-using sim::ArenaSlot;
+using memory::ArenaSlot;
 
 namespace {
 
-void require_valid(const std::vector<ArenaSlot>& slots, const sim::Arena& arena) {
+void require_valid(const std::vector<ArenaSlot>& slots, const memory::Arena& arena) {
   REQUIRE(arena.offsets.size() == slots.size());
   REQUIRE(arena.size >= arena.max_live);
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    REQUIRE(arena.offsets[i].value % sim::kArenaAlignment.value == 0);
+    REQUIRE(arena.offsets[i].value % memory::kArenaAlignment.value == 0);
     REQUIRE(arena.offsets[i] >= Bytes{0});
     REQUIRE(arena.offsets[i] + slots[i].bytes <= arena.size);
     for (std::size_t j = 0; j < i; ++j) {
@@ -78,18 +78,18 @@ std::int64_t optimum(const std::vector<ArenaSlot>& slots) {
 
 TEST_CASE("arena: slots that live one after another share bytes, others do not") {
   const std::vector<ArenaSlot> slots{{{1000}, 0, 1}, {{500}, 2, 3}, {{300}, 1, 2}, {{0}, 0, 9}};
-  const auto arena = sim::place_in_arena(slots);
+  const auto arena = memory::place_in_arena(slots);
   require_valid(slots, arena);
   REQUIRE(arena.max_live == Bytes{1024 + 512});
   REQUIRE(arena.size == arena.max_live);
-  REQUIRE(sim::place_in_arena({}).size == Bytes{0});
+  REQUIRE(memory::place_in_arena({}).size == Bytes{0});
 }
 
 TEST_CASE("arena: any placement is valid, and the lower bound is what is live at the busiest time") {
   std::mt19937_64 random(1);
   for (int i = 0; i < 60; ++i) {
     const auto slots = random_slots(random, 1 + random() % 80, 1 + static_cast<std::int64_t>(random() % 50), 100);
-    const auto arena = sim::place_in_arena(slots);
+    const auto arena = memory::place_in_arena(slots);
     require_valid(slots, arena);
     std::int64_t busiest = 0;
     for (std::int64_t t = 0; t < 50; ++t) {
@@ -100,7 +100,7 @@ TEST_CASE("arena: any placement is valid, and the lower bound is what is live at
       busiest = std::max(busiest, live);
     }
     REQUIRE(arena.max_live.value == busiest);
-    REQUIRE(sim::place_in_arena(slots).offsets == arena.offsets);
+    REQUIRE(memory::place_in_arena(slots).offsets == arena.offsets);
   }
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("arena: a few hundred slots take little more than the lower bound") {
   std::mt19937_64 random(3);
   for (int i = 0; i < 20; ++i) {
     const auto slots = random_slots(random, 300, 100, 1000);
-    const auto arena = sim::place_in_arena(slots);
+    const auto arena = memory::place_in_arena(slots);
     REQUIRE(static_cast<double>(arena.size.value) <= 1.1 * static_cast<double>(arena.max_live.value));
   }
 }
@@ -120,7 +120,7 @@ TEST_CASE("arena: against the optimum of small cases") {
   for (int i = 0; i < 300; ++i) {
     const auto slots = random_slots(random, 6, 8, 12);
     const std::int64_t least = optimum(slots);
-    const std::int64_t got = sim::place_in_arena(slots).size.value;
+    const std::int64_t got = memory::place_in_arena(slots).size.value;
     REQUIRE(got >= least);
     optimal += got == least ? 1 : 0;
     worst = std::max(worst, static_cast<double>(got) / static_cast<double>(std::max<std::int64_t>(least, 1)));

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "models/errors.hpp"
-#include "sim/caching_allocator.hpp"
+#include "models/memory/caching_allocator.hpp"
 #include "tests/catch.hpp"
 
 using namespace ebb;
+using memory::CachingAllocator;
+using memory::CachingAllocatorOptions;
 using nlohmann::json;
-using sim::CachingAllocator;
-using sim::CachingAllocatorOptions;
 
 namespace {
 

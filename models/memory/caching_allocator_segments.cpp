@@ -1,9 +1,9 @@
 // Where a CachingAllocator's memory comes from and goes: cached pieces, segments of the driver, expandable segments.
 #include <algorithm>
 
-#include "sim/caching_allocator.hpp"
+#include "models/memory/caching_allocator.hpp"
 
-namespace ebb::sim {
+namespace ebb::memory {
 
 namespace {
 
@@ -144,4 +144,4 @@ void CachingAllocator::release_cache() {
   }
 }
 
-}  // namespace ebb::sim
+}  // namespace ebb::memory

@@ -1,12 +1,12 @@
 // torch's rounding of device and pinned allocations, against what torch itself counted.
-#include "sim/torch_allocator.hpp"
+#include "models/memory/torch_allocator.hpp"
 
 #include "tests/catch.hpp"
-#include "tests/sim/measured.hpp"
+#include "tests/measured.hpp"
 
 using namespace ebb;
-using sim::allocated_bytes;
-using sim::pinned_block_bytes;
+using memory::allocated_bytes;
+using memory::pinned_block_bytes;
 
 TEST_CASE("torch: allocated bytes of a fresh tensor, as measured") {
   const auto lines = test::measured("torch-allocator.jsonl", "alloc");

@@ -1,11 +1,11 @@
-#include "sim/driver_addresses.hpp"
+#include "models/memory/driver_addresses.hpp"
 
 #include <algorithm>
 
 #include "models/errors.hpp"
 #include "models/units.hpp"
 
-namespace ebb::sim {
+namespace ebb::memory {
 
 namespace {
 
@@ -92,4 +92,4 @@ DriverAddresses::Region& DriverAddresses::new_region(std::int64_t bytes) {
   return *regions_.insert(below, region);
 }
 
-}  // namespace ebb::sim
+}  // namespace ebb::memory
