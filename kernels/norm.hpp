@@ -1,9 +1,9 @@
 // The global L2 norm of gradients in a fixed order, the clip coefficient, and the count of non-finite elements.
 //
 // Why a fixed order: a norm that depended on the number of SMs or on timing would change the bits of every weight. The
-// sum runs in double (the square of an fp32 is exact there): each run is cut into tiles of kNormTile elements from its
-// first element; a tile is summed by kNormLanes lanes and a tree; the tiles' sums, in the order of runs, likewise. So
-// the result depends on values and on the list of runs, not on addresses, launches or the GPU.
+// sum runs in double (the square of an fp32 is exact there): each run is cut into tiles of kSumTile elements from its
+// first element; a tile is summed by lanes and a tree (sum_order.hpp); the tiles' sums, in the order of runs, likewise.
+// So the result depends on values and on the list of runs, not on addresses, launches or the GPU.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,6 @@
 #include "kernels/types.hpp"
 
 namespace ebb::kernels {
-
-/// Elements a block sums; 4 elements of each row of kNormLanes belong to one of its 128 threads.
-inline constexpr std::int64_t kNormTile = 8192;
-inline constexpr std::int64_t kNormLanes = 512;
-/// Lanes that sum the tiles' sums.
-inline constexpr std::int64_t kFinalLanes = 1024;
 
 /// Bytes of workspace (8-byte aligned device memory) that launch_sum_of_squares writes.
 std::int64_t sum_of_squares_workspace(std::span<const Run> runs);

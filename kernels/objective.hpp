@@ -38,11 +38,11 @@ struct ObjectiveParams {
   std::int64_t numel = 0;
 };
 
-/// Bytes of workspace (8-byte aligned device memory) that launch_objective_loss writes.
-std::int64_t objective_workspace(std::int64_t numel);
+/// Bytes of workspace (8-byte aligned device memory) that launch_objective_loss writes for these elements.
+std::int64_t objective_workspace(std::int64_t begin, std::int64_t numel);
 
-/// *loss = the sum of the contributions in double, in a fixed order (tiles of kNormTile from `begin`, as norm.hpp sums
-/// a run). `loss` is device memory.
+/// *loss = the sum of the contributions in double, in a fixed order (sum_order.hpp): element e belongs to tile
+/// e / kSumTile and to lane e % kSumLanes, wherever `begin` is. `loss` is device memory.
 [[nodiscard]] int launch_objective_loss(const ObjectiveParams& params, const ObjectiveKey& key, void* workspace,
                                         double* loss, void* stream);
 double objective_loss_ref(const ObjectiveParams& params, const ObjectiveKey& key);
