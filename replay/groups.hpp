@@ -1,6 +1,6 @@
 // Groups: which ranks a plan's collectives join, whether they are all here, and a communicator for each.
 //
-// Not here: what a collective moves (launcher.hpp).
+// Not here: what a collective moves (issuer.hpp).
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ std::vector<CommGroup> distinct_groups(std::span<const Program> programs);
 /// Ranks of `group` that are not in `present` (ascending). Pure.
 std::vector<std::int64_t> missing_ranks(const CommGroup& group, std::span<const std::int64_t> present);
 
-/// Those of `groups` whose ranks are all present. With `alone` the others are left out, and `remarks` says so; otherwise
-/// they are an InputError. Pure.
+/// Those of `groups` whose ranks are all present. With `alone` the others are left out, and `remarks` says so;
+/// otherwise they are an InputError. Pure.
 std::vector<CommGroup> complete_groups(std::span<const CommGroup> groups, std::span<const std::int64_t> present,
                                        bool alone, std::vector<std::string>& remarks);
 

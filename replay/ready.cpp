@@ -108,8 +108,7 @@ std::vector<Ready> ready_actions(const Program& program) {
   for (const Action& action : program.actions) {
     std::visit(Overloaded{[&](const DeviceAdam& a) { result.emplace_back(ready(plan, a)); },
                           [&](const HostAdam& a) {
-                            result.emplace_back(
-                                ReadyHostAdam{adamw_runs(a.runs), digest_runs(plan.precision, a.runs)});
+                            result.emplace_back(ReadyHostAdam{adamw_runs(a.runs), digest_runs(plan.precision, a.runs)});
                           },
                           [&](const Cast& a) { result.emplace_back(ready(a)); },
                           [&](const Norm& a) { result.emplace_back(ready_norm(a)); },

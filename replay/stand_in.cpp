@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-
 #include <map>
 #include <tuple>
 
@@ -47,7 +46,7 @@ class Bench {
  private:
   void record(const Event& event) {
     check(cudaEventRecord(static_cast<cudaEvent_t>(event.get()), static_cast<cudaStream_t>(stream_)),
-                  "cudaEventRecord");
+          "cudaEventRecord");
   }
   void* stream_;
   Event begin_;
@@ -111,9 +110,8 @@ class Others {
         const kernels::ObjectiveGrads grads{at(program_.grads, precision.grads), kernel_type(precision.grads), 1, true};
         check(kernels::launch_objective_gradient(params, {}, grads, stream_), "launch_objective_gradient");
       } else {
-        check(kernels::launch_objective_loss(params, {}, instruments_.workspace(), instruments_.loss(0),
-                                                     stream_),
-                      "launch_objective_loss");
+        check(kernels::launch_objective_loss(params, {}, instruments_.workspace(), instruments_.loss(0), stream_),
+              "launch_objective_loss");
       }
     });
   }

@@ -3,7 +3,7 @@
 // A stand-in does what consequences need (loss or gradients over its parameters, activations overwritten) and fills up
 // the rest of its time with products. How many follows from times measured on the device at setup, alone; what other
 // streams take away later makes the op longer, as it would in training.
-// Not here: the issue of the ops themselves (launcher.hpp).
+// Not here: the issue of the ops themselves (issuer.hpp).
 #pragma once
 
 #include <cstdint>

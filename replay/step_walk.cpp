@@ -63,18 +63,18 @@ void StepWalk::start(const StartGate* gate, int step) {
   record(clock_.base(), compute());
 }
 
-void StepWalk::enqueue(Launcher& launcher, std::uint32_t first, std::uint32_t last) {
+void StepWalk::enqueue(Issuer& issuer, std::uint32_t first, std::uint32_t last) {
   for (std::uint32_t op = first; op < last; ++op) {
     issued_ = op;
     if (issue_.steps[op].on_host) {
-      host_op(launcher, op);
+      host_op(issuer, op);
     } else {
-      device_op(launcher, op);
+      device_op(issuer, op);
     }
   }
 }
 
-void StepWalk::device_op(Launcher& launcher, std::uint32_t id) {
+void StepWalk::device_op(Issuer& issuer, std::uint32_t id) {
   const Op& op = program_.plan->ops[id];
   void* const stream = streams_[op.stream.index].get();
   for (const std::uint32_t dep : issue_.waits_of(id)) {
@@ -90,7 +90,7 @@ void StepWalk::device_op(Launcher& launcher, std::uint32_t id) {
   } else if (op.kind == OpKind::release) {
     if (program_.plan->buffers[op.buffer.index].memory == Memory::device) memory_.release(op.buffer, op.after);
   } else {
-    launcher.issue(id, stream);
+    issuer.issue(id, stream);
   }
   if (timed_ || issue_.steps[id].event_used) record(clock_.end(id), stream);
 }
@@ -120,7 +120,7 @@ bool StepWalk::has_ended(OpId op) const {
   return true;
 }
 
-void StepWalk::host_op(Launcher& launcher, std::uint32_t id) {
+void StepWalk::host_op(Issuer& issuer, std::uint32_t id) {
   HostSpan& span = clock_.host(id);
   span.arrived = StartGate::Clock::now();
   for (const std::uint32_t dep : issue_.waits_of(id)) {
@@ -132,7 +132,7 @@ void StepWalk::host_op(Launcher& launcher, std::uint32_t id) {
     }
   }
   span.waited = StartGate::Clock::now();
-  launcher.issue(id, nullptr);
+  issuer.issue(id, nullptr);
   span.ended = StartGate::Clock::now();
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "replay/issue_plan.hpp"
-#include "replay/launcher.hpp"
+#include "replay/issuer.hpp"
 #include "replay/timing.hpp"
 
 namespace ebb::replay {
@@ -29,13 +29,13 @@ class StepWalk {
   /// Holds all streams; base event behind it. `gate` null: only the base event.
   void start(const StartGate* gate, int step);
   /// Issues ops [first, last).
-  void enqueue(Launcher& launcher, std::uint32_t first, std::uint32_t last);
+  void enqueue(Issuer& issuer, std::uint32_t first, std::uint32_t last);
   /// Waits for all streams.
   void finish();
 
  private:
-  void device_op(Launcher& launcher, std::uint32_t op);
-  void host_op(Launcher& launcher, std::uint32_t op);
+  void device_op(Issuer& issuer, std::uint32_t op);
+  void host_op(Issuer& issuer, std::uint32_t op);
   void allocate(std::uint32_t op, void* stream);
   bool has_ended(OpId op) const;
 

@@ -1,4 +1,4 @@
-// Launcher: does what one op of a plan says, on a stream or on the host. No waiting, no events, no time: step_walk.hpp.
+// Issuer: does what one op of a plan says, on a stream or on the host. No waiting, no events, no time: step_walk.hpp.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct StepContext {
   kernels::AdamwStep adam{};
 };
 
-/// What a launcher works with; all of it outlives it.
-struct LauncherParts {
+/// What a issuer works with; all of it outlives it.
+struct IssuerParts {
   const Program& program;
   const ExecuteOptions& options;
   const std::vector<Ready>& actions;
@@ -35,9 +35,9 @@ struct LauncherParts {
   HostPool& pool;
 };
 
-class Launcher {
+class Issuer {
  public:
-  explicit Launcher(const LauncherParts& parts);
+  explicit Issuer(const IssuerParts& parts);
 
   void begin_step(const StepContext& context);
   /// Enqueues the work of a device op (nothing for allocate and release), or does that of a host op now.
@@ -47,7 +47,7 @@ class Launcher {
 
  private:
   struct Issue;
-  LauncherParts parts_;
+  IssuerParts parts_;
   StepContext context_;
   std::vector<std::uint32_t> forward_of_op_;  // the how manieth forward op
   std::uint64_t host_digest_ = 0;

@@ -1,4 +1,4 @@
-#include "replay/launcher.hpp"
+#include "replay/issuer.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -16,12 +16,12 @@
 namespace ebb::replay {
 
 /// One op on its way; a call operator for each kind of action.
-struct Launcher::Issue {
-  Launcher& self;
+struct Issuer::Issue {
+  Issuer& self;
   std::uint32_t op;
   void* stream;
 
-  const LauncherParts& parts() const { return self.parts_; }
+  const IssuerParts& parts() const { return self.parts_; }
   const Precision& precision() const { return parts().program.plan->precision; }
   cudaStream_t cuda() const { return static_cast<cudaStream_t>(stream); }
   char* at(BufferId buffer, std::int64_t offset = 0) const {
@@ -139,8 +139,7 @@ struct Launcher::Issue {
 
   void operator()(const NormCollective& collective) const {
     NcclComm* const comm = parts().comms.of(op);
-    if (comm != nullptr)
-      comm->all_reduce(word(collective.norm, NormWords::kSumOfSquares), {1}, Dtype::fp32, stream);
+    if (comm != nullptr) comm->all_reduce(word(collective.norm, NormWords::kSumOfSquares), {1}, Dtype::fp32, stream);
   }
 
   void operator()(const Stand& stand) const {
@@ -187,7 +186,7 @@ struct Launcher::Issue {
   }
 };
 
-Launcher::Launcher(const LauncherParts& parts) : parts_(parts), forward_of_op_(parts.actions.size(), 0) {
+Issuer::Issuer(const IssuerParts& parts) : parts_(parts), forward_of_op_(parts.actions.size(), 0) {
   std::uint32_t forwards = 0;
   for (std::size_t op = 0; op < parts.actions.size(); ++op) {
     const auto* stand = std::get_if<Stand>(&parts.actions[op]);
@@ -196,11 +195,11 @@ Launcher::Launcher(const LauncherParts& parts) : parts_(parts), forward_of_op_(p
   }
 }
 
-void Launcher::begin_step(const StepContext& context) {
+void Issuer::begin_step(const StepContext& context) {
   context_ = context;
   host_digest_ = 0;
 }
 
-void Launcher::issue(std::uint32_t op, void* stream) { std::visit(Issue{*this, op, stream}, parts_.actions[op]); }
+void Issuer::issue(std::uint32_t op, void* stream) { std::visit(Issue{*this, op, stream}, parts_.actions[op]); }
 
 }  // namespace ebb::replay
