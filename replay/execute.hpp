@@ -28,7 +28,7 @@ class NcclError : public std::runtime_error {
 };
 
 struct ExecuteOptions {
-  TrainingOptions training{.digests = false};
+  TrainingOptions training{.adam = {}, .digests = false};
   int warmups = 2;
   int repeats = 5;
   std::vector<int> devices;        // by plan; empty: 0, 1, ...
