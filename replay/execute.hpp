@@ -7,7 +7,9 @@
 
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/timeline_file.hpp"
