@@ -1,105 +1,151 @@
-// AdamW on the GPU: one 16-byte vector of each array per thread, blocks of 128. Measured on one H200 (driver 580.159,
-// CUDA 13.0, 2^30 elements): 4.26 TB/s read and written, as much as a device-to-device copy of 4 GiB; 4.25 with blocks
-// of 256, 4.13 with 512, 4.10 with streaming loads. Zeros take the divisions' slow path: all-zero state runs at 4.11.
-//
-// The arithmetic is adamw_ref.cpp's, operation by operation; the _rn intrinsics keep the compiler from contracting a
-// multiplication and an addition into one rounding, so both give the same bits.
-#include <cuda_bf16.h>
+// AdamW on the GPU: one vector of four elements of each array per thread, blocks of 128. Measured on one H200 (driver
+// 580.159, CUDA 13.0, one run of 2^30 fp32 elements): 4.26 TB/s read and written, as much as a device-to-device copy of
+// 4 GiB; 4.25 with blocks of 256, 4.13 with 512, 4.10 with streaming loads. Zeros take the divisions' slow path:
+// all-zero state runs at 4.11.
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "kernels/adamw.hpp"
+#include "kernels/adamw_math.cuh"
+#include "kernels/adamw_runs.cuh"
+#include "kernels/run_table.cuh"
+#include "kernels/values.cuh"
 
 namespace ebb::kernels {
 namespace {
 
-constexpr int kBlock = 128;
-constexpr std::int64_t kWidth = 4;  // fp32 elements in 16 bytes
+constexpr std::int64_t kTile = kBlock * kWidth;
 
-__device__ void update(float& p, float g, float& m, float& v, const AdamwStep& s) {
-  m = __fadd_rn(__fmul_rn(s.beta1, m), __fmul_rn(s.one_minus_beta1, g));
-  v = __fadd_rn(__fmul_rn(s.beta2, v), __fmul_rn(__fmul_rn(s.one_minus_beta2, g), g));
-  const float denominator = __fadd_rn(__fsqrt_rn(__fdiv_rn(v, s.bias_correction2)), s.epsilon);
-  const float step = __fadd_rn(__fdiv_rn(__fdiv_rn(m, s.bias_correction1), denominator), __fmul_rn(s.weight_decay, p));
-  p = __fsub_rn(p, __fmul_rn(s.learning_rate, step));
+template <int kRuns>
+struct Parameters {
+  AdamwArrays arrays;
+  AdamwStep step;
+  RunTable<kAdamwArrays, kRuns> table;
+};
+
+// The arrays of one run.
+struct RunArrays {
+  const void* grad;
+  void* exp_avg;
+  void* exp_avg_sq;
+  void* master;
+  void* param;  // null if there is none
+};
+
+template <Type kParam>
+__device__ void store_param(const RunArrays& a, std::int64_t i, const float (&p)[4], float scale) {
+  float x[4];
+  for (int k = 0; k < 4; ++k) x[k] = kParam == Type::fp8_e4m3 ? __fmul_rn(p[k], scale) : p[k];
+  store<kParam>(a.param, i, vector_of<kParam>(x));
 }
 
-__device__ std::uint32_t to_bf16(float x) { return __bfloat16_as_ushort(__float2bfloat16_rn(x)); }
-
-__device__ void update_one(const AdamwArrays& a, std::int64_t i, const AdamwStep& s) {
-  float p = a.param[i];
-  float m = a.exp_avg[i];
-  float v = a.exp_avg_sq[i];
-  update(p, a.grad[i], m, v, s);
-  a.param[i] = p;
-  a.exp_avg[i] = m;
-  a.exp_avg_sq[i] = v;
-  if (a.param_bf16 != nullptr) a.param_bf16[i] = static_cast<std::uint16_t>(to_bf16(p));
-}
-
-// Elements [i, i + 4), where every array is aligned to its vector.
-__device__ void update_vector(const AdamwArrays& a, std::int64_t i, const AdamwStep& s) {
-  float4 p = *reinterpret_cast<const float4*>(a.param + i);
-  const float4 g = *reinterpret_cast<const float4*>(a.grad + i);
-  float4 m = *reinterpret_cast<const float4*>(a.exp_avg + i);
-  float4 v = *reinterpret_cast<const float4*>(a.exp_avg_sq + i);
-  update(p.x, g.x, m.x, v.x, s);
-  update(p.y, g.y, m.y, v.y, s);
-  update(p.z, g.z, m.z, v.z, s);
-  update(p.w, g.w, m.w, v.w, s);
-  *reinterpret_cast<float4*>(a.param + i) = p;
-  *reinterpret_cast<float4*>(a.exp_avg + i) = m;
-  *reinterpret_cast<float4*>(a.exp_avg_sq + i) = v;
-  if (a.param_bf16 != nullptr) {
-    const uint2 packed = {to_bf16(p.x) | to_bf16(p.y) << 16, to_bf16(p.z) | to_bf16(p.w) << 16};
-    *reinterpret_cast<uint2*>(a.param_bf16 + i) = packed;
+template <Type kGradType, Type kAvgType, Type kSqType>
+__device__ void update_vector(const RunArrays& a, std::int64_t i, const AdamwArrays& what, const AdamwStep& s) {
+  const auto g4 = load<kGradType>(a.grad, i);
+  const auto m4 = load<kAvgType>(a.exp_avg, i);
+  const auto v4 = load<kSqType>(a.exp_avg_sq, i);
+  const auto p4 = load<Type::fp32>(a.master, i);
+  float m[4], v[4], p[4];
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    m[k] = element<kAvgType>(m4, k);
+    v[k] = element<kSqType>(v4, k);
+    p[k] = element<Type::fp32>(p4, k);
+    adamw_update(p[k], element<kGradType>(g4, k), m[k], v[k], s);
+  }
+  store<Type::fp32>(a.master, i, vector_of<Type::fp32>(p));
+  store<kAvgType>(a.exp_avg, i, vector_of<kAvgType>(m));
+  store<kSqType>(a.exp_avg_sq, i, vector_of<kSqType>(v));
+  if (a.param == nullptr) return;
+  if (what.param_type == Type::bf16) {
+    store_param<Type::bf16>(a, i, p, 1);
+  } else if (what.param_type == Type::fp16) {
+    store_param<Type::fp16>(a, i, p, 1);
+  } else {
+    store_param<Type::fp8_e4m3>(a, i, p, what.param_scale);
   }
 }
 
-// Thread t < vectors takes elements [head + 4t, head + 4t + 4); the threads after those take one element each of the
-// head [0, head) and then of the tail.
-__global__ void __launch_bounds__(kBlock)
-    adamw_kernel(const AdamwArrays a, const AdamwStep s, std::int64_t head, std::int64_t vectors) {
-  const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x;
-  if (thread < vectors) {
-    update_vector(a, head + thread * kWidth, s);
+template <Type kGradType, Type kAvgType, Type kSqType>
+__device__ void update_one(const RunArrays& a, std::int64_t i, const AdamwArrays& what, const AdamwStep& s) {
+  float p = static_cast<float*>(a.master)[i];
+  float m = Values<kAvgType>::get(elements<kAvgType>(a.exp_avg)[i]);
+  float v = Values<kSqType>::get(elements<kSqType>(a.exp_avg_sq)[i]);
+  adamw_update(p, Values<kGradType>::get(elements<kGradType>(a.grad)[i]), m, v, s);
+  static_cast<float*>(a.master)[i] = p;
+  elements<kAvgType>(a.exp_avg)[i] = Values<kAvgType>::put(m);
+  elements<kSqType>(a.exp_avg_sq)[i] = Values<kSqType>::put(v);
+  if (a.param == nullptr) return;
+  if (what.param_type == Type::bf16) {
+    elements<Type::bf16>(a.param)[i] = Values<Type::bf16>::put(p);
+  } else if (what.param_type == Type::fp16) {
+    elements<Type::fp16>(a.param)[i] = Values<Type::fp16>::put(p);
+  } else {
+    elements<Type::fp8_e4m3>(a.param)[i] = Values<Type::fp8_e4m3>::put(__fmul_rn(p, what.param_scale));
+  }
+}
+
+template <Type kGradType, Type kAvgType, Type kSqType, int kRuns>
+__global__ void __launch_bounds__(kBlock) adamw_kernel(const __grid_constant__ Parameters<kRuns> q) {
+  const Tile tile = q.table.template find<kTile>(blockIdx.x);
+  const AdamwArrays& what = q.arrays;
+  const RunArrays a{.grad = q.table.at(what.grad, tile.run, kGrad),
+                    .exp_avg = q.table.at(what.exp_avg, tile.run, kExpAvg),
+                    .exp_avg_sq = q.table.at(what.exp_avg_sq, tile.run, kExpAvgSq),
+                    .master = q.table.at(what.master, tile.run, kMaster),
+                    .param = what.param == nullptr ? nullptr : q.table.at(what.param, tile.run, kFifth)};
+  if (tile.whole) {
+    update_vector<kGradType, kAvgType, kSqType>(a, tile.begin + threadIdx.x * kWidth, what, q.step);
     return;
   }
-  const std::int64_t single = thread - vectors;
-  const std::int64_t i = single < head ? single : single + vectors * kWidth;
-  if (i < a.numel) update_one(a, i, s);
+  for (std::int64_t i = tile.begin + threadIdx.x; i < tile.begin + kTile; i += kBlock) {
+    if (i >= 0 && i < tile.numel) update_one<kGradType, kAvgType, kSqType>(a, i, what, q.step);
+  }
 }
 
-// Elements before the first 16-byte boundary of a.param, if all arrays have their boundary there; -1 if they do not.
-std::int64_t head_of(const AdamwArrays& a) {
-  const auto address = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
-  const std::uintptr_t offset = address(a.param) % 16;
-  const bool together = address(a.grad) % 16 == offset && address(a.exp_avg) % 16 == offset &&
-                        address(a.exp_avg_sq) % 16 == offset &&
-                        (a.param_bf16 == nullptr || address(a.param_bf16) % 8 == offset / 2);
-  if (!together) return -1;
-  return static_cast<std::int64_t>((16 - offset) % 16 / sizeof(float));
+template <Type kGradType, Type kAvgType, Type kSqType>
+int launch_types(const AdamwArrays& arrays, const std::vector<RunEntry<kAdamwArrays>>& entries, const AdamwStep& step,
+                 cudaStream_t stream) {
+  return launch_runs<1, 32, kMaxRuns>(
+      entries, kTile, [&]<int kRuns>(const RunTable<kAdamwArrays, kRuns>& table, unsigned blocks) -> int {
+        const Parameters<kRuns> parameters{.arrays = arrays, .step = step, .table = table};
+        adamw_kernel<kGradType, kAvgType, kSqType, kRuns><<<blocks, kBlock, 0, stream>>>(parameters);
+        return cudaGetLastError();
+      });
+}
+
+template <Type kGradType>
+int launch_moments(const AdamwArrays& arrays, const std::vector<RunEntry<kAdamwArrays>>& entries, const AdamwStep& step,
+                   cudaStream_t stream) {
+  const bool avg = arrays.exp_avg_type == Type::bf16;
+  const bool sq = arrays.exp_avg_sq_type == Type::bf16;
+  if (avg && sq) return launch_types<kGradType, Type::bf16, Type::bf16>(arrays, entries, step, stream);
+  if (avg) return launch_types<kGradType, Type::bf16, Type::fp32>(arrays, entries, step, stream);
+  if (sq) return launch_types<kGradType, Type::fp32, Type::bf16>(arrays, entries, step, stream);
+  return launch_types<kGradType, Type::fp32, Type::fp32>(arrays, entries, step, stream);
 }
 
 }  // namespace
 
-int launch_adamw(const AdamwArrays& arrays, const AdamwStep& step, void* stream) {
-  if (arrays.numel < 0) return cudaErrorInvalidValue;
-  if (arrays.numel == 0) return cudaSuccess;
-  std::int64_t head = head_of(arrays);
-  std::int64_t vectors = 0;
-  if (head >= 0 && head < arrays.numel) {
-    vectors = (arrays.numel - head) / kWidth;
-  } else {
-    head = 0;  // no vectors: every thread takes one element
+int launch_adamw(const AdamwArrays& arrays, std::span<const AdamwRun> runs, const AdamwStep& step, void* stream) {
+  if (!adamw_knows(arrays)) return cudaErrorInvalidValue;
+  std::vector<RunEntry<kAdamwArrays>> entries;
+  entries.reserve(runs.size());
+  for (const AdamwRun& run : runs) {
+    if (run.numel < 0) return cudaErrorInvalidValue;
+    if (run.numel == 0) continue;
+    RunEntry<kAdamwArrays> entry = adamw_entry(arrays, run);
+    if (arrays.param != nullptr) {
+      entry.offset[kFifth] = run.param;
+      entry.shift = common_shift(entry.shift, shift_of(arrays.param, run.param, bytes_of(arrays.param_type)));
+    }
+    entries.push_back(entry);
   }
-  const std::int64_t threads = vectors + (arrays.numel - vectors * kWidth);
-  const std::int64_t blocks = (threads + kBlock - 1) / kBlock;
-  if (blocks > INT32_MAX) return cudaErrorInvalidValue;  // the grid limit: 2.7e11 elements without vectors
-  adamw_kernel<<<static_cast<unsigned>(blocks), kBlock, 0, static_cast<cudaStream_t>(stream)>>>(arrays, step, head,
-                                                                                                vectors);
-  return cudaGetLastError();
+  const auto on = static_cast<cudaStream_t>(stream);
+  return arrays.grad_type == Type::bf16 ? launch_moments<Type::bf16>(arrays, entries, step, on)
+                                        : launch_moments<Type::fp32>(arrays, entries, step, on);
 }
 
 }  // namespace ebb::kernels

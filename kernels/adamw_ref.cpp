@@ -3,27 +3,34 @@
 //   m = beta1 m + (1 - beta1) g
 //   v = beta2 v + ((1 - beta2) g) g
 //   p = p - lr ((m / bc1) / (sqrt(v / bc2) + eps) + wd p)
-#include <bit>
+// Moments held in bf16 are rounded when they are stored; the weight's step uses them before that.
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/access_ref.hpp"
 #include "kernels/adamw.hpp"
 
 namespace ebb::kernels {
 namespace {
 
-// GPUs have one NaN; CPUs carry payloads and signs along.
-constexpr std::uint32_t kNan = 0x7fffffff;
-constexpr std::uint16_t kNanBf16 = 0x7fff;
-
-float canonical(float x) { return std::isnan(x) ? std::bit_cast<float>(kNan) : x; }
-
-// Drops the low 16 bits, rounding to nearest, ties to the even neighbour; overflow becomes infinity by the carry.
-std::uint16_t to_bf16(float x) {
-  if (std::isnan(x)) return kNanBf16;
-  const auto bits = std::bit_cast<std::uint32_t>(x);
-  const std::uint32_t round = 0x7fff + ((bits >> 16) & 1);
-  return static_cast<std::uint16_t>((bits + round) >> 16);
+// One element; the addresses are its own.
+void update(const AdamwArrays& types, const AdamwRun& at, const AdamwStep& step) {
+  char* const exp_avg = static_cast<char*>(types.exp_avg) + at.exp_avg;
+  char* const exp_avg_sq = static_cast<char*>(types.exp_avg_sq) + at.exp_avg_sq;
+  char* const master = static_cast<char*>(types.master) + at.master;
+  const float p = read_value(Type::fp32, master);
+  const float g = read_value(types.grad_type, static_cast<const char*>(types.grad) + at.grad);
+  const float m = step.beta1 * read_value(types.exp_avg_type, exp_avg) + step.one_minus_beta1 * g;
+  const float v = step.beta2 * read_value(types.exp_avg_sq_type, exp_avg_sq) + step.one_minus_beta2 * g * g;
+  const float denominator = std::sqrt(v / step.bias_correction2) + step.epsilon;
+  const float direction = (m / step.bias_correction1) / denominator + step.weight_decay * p;
+  const float next = p - step.learning_rate * direction;
+  write_value(types.exp_avg_type, exp_avg, canonical(m));
+  write_value(types.exp_avg_sq_type, exp_avg_sq, canonical(v));
+  write_value(Type::fp32, master, canonical(next));
+  if (types.param == nullptr) return;
+  const float stored = types.param_type == Type::fp8_e4m3 ? next * types.param_scale : next;
+  write_value(types.param_type, static_cast<char*>(types.param) + at.param, stored);
 }
 
 }  // namespace
@@ -43,19 +50,22 @@ AdamwStep adamw_step(const AdamwOptions& options, std::int64_t step) {
           .bias_correction2 = correction(options.beta2)};
 }
 
-void adamw_ref(const AdamwArrays& arrays, const AdamwStep& step) {
-  for (std::int64_t i = 0; i < arrays.numel; ++i) {
-    const float p = arrays.param[i];
-    const float g = arrays.grad[i];
-    const float m = step.beta1 * arrays.exp_avg[i] + step.one_minus_beta1 * g;
-    const float v = step.beta2 * arrays.exp_avg_sq[i] + step.one_minus_beta2 * g * g;
-    const float denominator = std::sqrt(v / step.bias_correction2) + step.epsilon;
-    const float update = (m / step.bias_correction1) / denominator + step.weight_decay * p;
-    const float next = p - step.learning_rate * update;
-    arrays.exp_avg[i] = canonical(m);
-    arrays.exp_avg_sq[i] = canonical(v);
-    arrays.param[i] = canonical(next);
-    if (arrays.param_bf16 != nullptr) arrays.param_bf16[i] = to_bf16(next);
+std::int64_t adamw_bytes(const AdamwArrays& arrays) {
+  return bytes_of(arrays.grad_type) + 2 * bytes_of(arrays.exp_avg_type) + 2 * bytes_of(arrays.exp_avg_sq_type) + 8 +
+         (arrays.param != nullptr ? bytes_of(arrays.param_type) : 0);
+}
+
+void adamw_ref(const AdamwArrays& arrays, std::span<const AdamwRun> runs, const AdamwStep& step) {
+  for (const AdamwRun& run : runs) {
+    AdamwRun at = run;
+    for (std::int64_t i = 0; i < run.numel; ++i) {
+      update(arrays, at, step);
+      at.grad += bytes_of(arrays.grad_type);
+      at.exp_avg += bytes_of(arrays.exp_avg_type);
+      at.exp_avg_sq += bytes_of(arrays.exp_avg_sq_type);
+      at.master += 4;
+      at.param += bytes_of(arrays.param_type);
+    }
   }
 }
 

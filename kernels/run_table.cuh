@@ -1,0 +1,128 @@
+// The table of runs that travels in a kernel's parameters, and how a block finds its piece of work in it.
+//
+// Work is cut into tiles, one a block. Tile j of a run holds its elements [j T - shift, (j + 1) T - shift), clipped to
+// the run; `shift` (0 to 3) is the place of its first element in a vector of four, the same for all arrays of the run,
+// so that tiles and the vectors in them are aligned. A run whose arrays disagree has shift kUnaligned and is worked on
+// element by element. A block finds its run by bisection: the table lies in constant memory and every thread asks for
+// the same entry, so the search costs a few hundred cycles of the ten thousand that a block waits for memory anyway.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace ebb::kernels {
+
+inline constexpr int kBlock = 128;               // threads a block
+inline constexpr std::int64_t kWidth = 4;        // elements in a vector
+inline constexpr int kMaxRuns = 512;             // CUDA allows 32,764 bytes of parameters from 12.1 on
+inline constexpr std::uint8_t kUnaligned = 255;  // no common shift
+
+/// One run on its way into a table.
+template <int kArrays>
+struct RunEntry {
+  std::int64_t offset[kArrays];  // bytes after each array's base
+  std::int64_t numel;
+  std::uint8_t shift;
+};
+
+/// A block's piece of one run: elements [begin, begin + tile) clipped to [0, numel). `whole`: nothing is clipped and
+/// vectors are aligned.
+struct Tile {
+  int run;
+  std::int64_t number;  // of the tile within its run
+  std::int64_t begin;
+  std::int64_t numel;  // of the run
+  bool whole;
+};
+
+template <int kArrays, int kRuns>
+struct RunTable {
+  std::int64_t offset[kRuns][kArrays];
+  std::int64_t numel[kRuns];
+  std::uint32_t first_tile[kRuns];
+  std::uint8_t shift[kRuns];
+  std::int32_t runs;
+
+  template <class T>
+  __device__ T* at(T* base, int run, int array) const {
+    using Byte = std::conditional_t<std::is_const_v<T>, const char, char>;
+    return reinterpret_cast<T*>(reinterpret_cast<Byte*>(base) + offset[run][array]);
+  }
+
+  /// The piece of block `block`; T is the number of elements in a tile.
+  template <std::int64_t T>
+  __device__ Tile find(std::uint32_t block) const {
+    int low = 0;
+    if constexpr (kRuns > 1) {
+      for (int high = runs; high - low > 1;) {
+        const int middle = (low + high) / 2;
+        (first_tile[middle] <= block ? low : high) = middle;
+      }
+    }
+    Tile tile{.run = low, .number = block - first_tile[low], .begin = 0, .numel = numel[low], .whole = false};
+    const bool aligned = shift[low] != kUnaligned;
+    tile.begin = tile.number * T - (aligned ? shift[low] : 0);
+    tile.whole = aligned && tile.begin >= 0 && tile.begin + T <= tile.numel;
+    return tile;
+  }
+};
+
+/// The place in a vector of the element at `address`, of `bytes` bytes.
+inline std::uint8_t shift_of(const void* base, std::int64_t offset, std::int64_t bytes) {
+  const auto address = reinterpret_cast<std::uintptr_t>(base) + static_cast<std::uintptr_t>(offset);
+  return static_cast<std::uint8_t>(address / static_cast<std::uintptr_t>(bytes) % kWidth);
+}
+inline std::uint8_t common_shift(std::uint8_t a, std::uint8_t b) { return a == b ? a : kUnaligned; }
+
+inline std::int64_t tiles_of(std::int64_t numel, std::uint8_t shift, std::int64_t tile) {
+  return (numel + (shift == kUnaligned ? 0 : shift) + tile - 1) / tile;
+}
+
+/// Hands entries[begin, end) to `launch` as a table of kRuns entries.
+template <int kRuns, int kArrays, class Launch>
+int launch_table(const std::vector<RunEntry<kArrays>>& entries, std::size_t begin, std::size_t end, std::int64_t tile,
+                 Launch& launch) {
+  RunTable<kArrays, kRuns> table{};
+  std::int64_t tiles = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    const RunEntry<kArrays>& entry = entries[i];
+    const std::size_t k = i - begin;
+    std::memcpy(table.offset[k], entry.offset, sizeof entry.offset);
+    table.numel[k] = entry.numel;
+    table.shift[k] = entry.shift;
+    table.first_tile[k] = static_cast<std::uint32_t>(tiles);
+    tiles += tiles_of(entry.numel, entry.shift, tile);
+  }
+  table.runs = static_cast<std::int32_t>(end - begin);
+  return launch(table, static_cast<unsigned>(tiles));
+}
+
+/// Launches over all entries with elements, in order: launch(table, blocks) once for every kMaxRuns of them, with a
+/// table of the least of kSizes... that suffices. Stops at the first launch that fails and returns its error.
+template <int... kSizes, int kArrays, class Launch>
+int launch_runs(const std::vector<RunEntry<kArrays>>& entries, std::int64_t tile, Launch launch) {
+  constexpr std::int64_t kMaxTiles = INT32_MAX;  // the grid's limit
+  for (std::size_t begin = 0; begin < entries.size();) {
+    std::size_t end = begin;
+    for (std::int64_t tiles = 0; end < entries.size() && end - begin < kMaxRuns; ++end) {
+      tiles += tiles_of(entries[end].numel, entries[end].shift, tile);
+      if (tiles > kMaxTiles) break;
+    }
+    if (end == begin) return cudaErrorInvalidValue;  // a run beyond the grid: over 10^12 elements
+    int code = cudaErrorInvalidValue;
+    const auto fits = [&]<int kRuns>() {
+      if (end - begin > kRuns) return false;
+      code = launch_table<kRuns>(entries, begin, end, tile, launch);
+      return true;
+    };
+    (fits.template operator()<kSizes>() || ...);
+    if (code != cudaSuccess) return code;
+    begin = end;
+  }
+  return cudaSuccess;
+}
+
+}  // namespace ebb::kernels
