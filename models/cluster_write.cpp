@@ -11,7 +11,7 @@ namespace ebb {
 
 namespace {
 
-void write_value(double value, YamlWriter& writer) { writer.field("value", value); }
+void write_value(double value, YamlWriter& writer) { writer.field("value", exact_text(value)); }
 
 void write_value(const std::vector<SizedRate>& points, YamlWriter& writer) {
   writer.open("value");
@@ -75,10 +75,8 @@ std::string write_cluster(const Cluster& cluster) {
 
 namespace {
 
-std::string flow_text(double value) { return fmt::format("{}", value); }
-
-template <class Unit, class Rep>
-std::string flow_text(Quantity<Unit, Rep> value) {
+template <class Value>
+std::string flow_text(const Value& value) {
   return exact_text(value);
 }
 

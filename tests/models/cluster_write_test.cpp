@@ -88,7 +88,7 @@ TEST_CASE("cluster files: every cluster of the library reads back equal") {
 }
 
 TEST_CASE("cluster files: random clusters read back equal") {
-  for (unsigned seed = 0; seed < 500; ++seed) {
+  for (unsigned seed = 0; seed < 2000; ++seed) {
     INFO(seed);
     const Cluster cluster = random_cluster(seed);
     REQUIRE(again(cluster) == cluster);
