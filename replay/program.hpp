@@ -131,10 +131,11 @@ struct Nothing {};  // allocate, release, host_wait: the op itself says all
 using Action = std::variant<Nothing, Copy, DeviceAdam, HostAdam, Cast, Norm, Clip, ZeroGrads, BucketCollective,
                             NormCollective, Stand, HostWork>;
 
-/// Where a piece of state is when the plan has ended.
+/// Where a piece of state lies between steps. Its elements are consecutive padded elements too.
 struct StatePlace {
   StateBits state = kMaster;
   ElementRange elements;
+  Numel at{0};  // the padded element of the first: what random masters depend on
   bool on_device = false;
   DevicePlace device;
   Memory host = Memory::pinned;
@@ -148,10 +149,13 @@ struct Program {
   BufferId grads;
   Numel padded{0};
   Numel owned{0};
+  float gradient_scale = 1;  // 1 / data-parallel size (of dense parameters, where there are some)
   Bytes pinned{0};  // of the host store, in blocks as torch rounds them or exact
   Bytes pageable{0};
-  std::vector<StatePlace> before;  // every state element of the rank once: where it must be when the plan begins
-  std::vector<StatePlace> after;   // ... and where it is when it has ended; the same places, so that steps repeat
+  // Every state element of the rank once: where it must be when the plan begins, and is again when it has ended.
+  // Masters of fp32 parameters are the parameters, unless the host steps copies of them.
+  std::vector<StatePlace> before;
+  std::vector<StatePlace> after;
   std::vector<std::uint32_t>
       tensors;  // by buffer: how many tensors torch would allocate for it (Op::calls), at least 1
 };
@@ -160,5 +164,9 @@ struct Program {
 /// cpu-adam with gradients that are not fp32) and for a plan that does not say where its state is. `file`: for
 /// messages.
 Program compile(const Plan& plan, const std::string& file);
+
+/// Every byte that an action or a place between steps names lies inside its buffer or part of the host store, and every
+/// element inside the rank's. What compile() promises for any plan.
+bool every_place_is_inside(const Program& program);
 
 }  // namespace ebb::replay

@@ -29,7 +29,8 @@ struct ReferenceOptions {
 struct RankNumbers {
   std::vector<StepNumbers> steps;
   std::uint64_t final_state = 0;  // digest of every state element where the plan left it, and of the parameters
-  Bytes peak_live{0};             // of the plan's buffers, in the order that was run
+  Bytes peak_live{0};             // of the plan's device buffers, in the order that was run
+  std::int64_t strays = 0;        // reference only: accesses to storage before its allocation or after its hand-back
 };
 
 /// One entry a plan, which are the ranks of all groups that their collectives name: InputError otherwise.

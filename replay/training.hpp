@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "kernels/adamw.hpp"
+#include "models/plan.hpp"
 
 namespace ebb::replay {
 
@@ -41,7 +42,10 @@ struct NormWords {
   static constexpr std::int64_t kNonFinite = 8;     // uint32
 };
 
-/// Digest tags and the next seed.
+/// Digests (kernels/digest.hpp). StepNumbers::digest sums, over the ops of Adam, exp_avg, exp_avg_sq and masters as the
+/// op left them; the index of an element is its owned index. The final state is the same over Program::after, plus all
+/// padded parameters by padded index.
+constexpr std::uint64_t digest_tag(StateBits state) { return 0x656262U + static_cast<std::uint64_t>(state) * 0x10001U; }
 std::uint64_t next_seed(std::uint64_t seed, std::uint64_t digest);
 
 }  // namespace ebb::replay
