@@ -14,35 +14,39 @@ namespace {
 constexpr std::int64_t kMost = std::int64_t{1} << 60;
 
 // One list of fields for each record, walked by the writer and the reader alike.
-void fields(auto& r, const auto& f) requires requires { r.driver; } {
+void fields(auto& r, const auto& f) requires requires { r.driver; }
+{
   f("gpu", r.gpu), f("gpus", r.gpus), f("driver", r.driver), f("cuda", r.cuda), f("nccl", r.nccl), f("date", r.date);
   f("command", r.command), f("memory", r.memory), f("context", r.context), f("host_memory", r.host_memory);
   f("host_threads", r.host_threads), f("peers", r.peers);
 }
-void fields(auto& r, const auto& f) requires requires { r.to_device; } {
+void fields(auto& r, const auto& f) requires requires { r.to_device; }
+{
   f("to_device", r.to_device), f("pinned", r.pinned), f("gpu", r.gpu), f("bytes", r.bytes), f("calls", r.calls);
   f("s", r.all);
 }
-void fields(auto& r, const auto& f) requires requires { r.window; } {
-  f("gpu", r.gpu), f("gpus", r.gpus), f("bytes", r.bytes), f("window_s", r.window), f("h2d", r.h2d), f("d2h", r.d2h);
-}
-void fields(auto& r, const auto& f) requires requires { r.seconds; } {
-  f("what", r.what), f("bytes", r.bytes), f("calls", r.calls), f("s", r.seconds);
-}
-void fields(auto& r, const auto& f) requires requires { r.threads; } {
-  f("numel", r.numel), f("threads", r.threads), f("s", r.each);
-}
-void fields(auto& r, const auto& f) requires requires { r.link_use; } {
-  f("work", r.work), f("members", r.members), f("bytes", r.bytes), f("link_use", r.link_use), f("s", r.each);
-}
-void fields(auto& r, const auto& f)
-  requires(requires { r.what; r.each; } && !requires { r.bytes; }) {
+void fields(auto& r, const auto& f) requires requires { r.window; }
+{ f("gpu", r.gpu), f("gpus", r.gpus), f("bytes", r.bytes), f("window_s", r.window), f("h2d", r.h2d), f("d2h", r.d2h); }
+void fields(auto& r, const auto& f) requires requires { r.seconds; }
+{ f("what", r.what), f("bytes", r.bytes), f("calls", r.calls), f("s", r.seconds); }
+void fields(auto& r, const auto& f) requires requires { r.threads; }
+{ f("numel", r.numel), f("threads", r.threads), f("s", r.each); }
+void fields(auto& r, const auto& f) requires requires { r.link_use; }
+{ f("work", r.work), f("members", r.members), f("bytes", r.bytes), f("link_use", r.link_use), f("s", r.each); }
+void fields(auto& r, const auto& f) requires(
+    requires {
+      r.what;
+      r.each;
+    } &&
+    !requires { r.bytes; }) {
   f("what", r.what), f("s", r.each);
 }
-void fields(auto& r, const auto& f)
-  requires requires { r.what; r.each; r.bytes; } {
-  f("what", r.what), f("bytes", r.bytes), f("s", r.each);
+void fields(auto& r, const auto& f) requires requires {
+  r.what;
+  r.each;
+  r.bytes;
 }
+{ f("what", r.what), f("bytes", r.bytes), f("s", r.each); }
 
 /// Walks every table with its name.
 void tables(auto& data, const auto& table) {
@@ -157,7 +161,8 @@ CalibrationData read_calibration(std::string_view text, const std::string& file)
     read_line(JsonValue(json, "", where), data);
   }
   if (data.setting.gpu.empty())
-    throw InputError({file, 0, 0}, "it does not say which GPU was measured", "write it with ebb-replay calibrate --raw");
+    throw InputError({file, 0, 0}, "it does not say which GPU was measured",
+                     "write it with ebb-replay calibrate --raw");
   return data;
 }
 

@@ -58,7 +58,7 @@ struct CopyTime {
 };
 
 /// Steady copies of `bytes` each on `gpus` GPUs at once: what one of them moved each way in a window in which all ran.
-/// Repeats add up. `k`: flow.
+/// `k`: flow.
 struct FlowTime {
   std::int64_t gpu = 0;
   std::int64_t gpus = 1;

@@ -61,7 +61,7 @@ class Calibrator {
 
  private:
   template <class T, class Block>
-  void set(const char* name, Sourced<T> Block::* figure, Block& block, const Block& before, T value,
+  void set(const char* name, Sourced<T> Block::*figure, Block& block, const Block& before, T value,
            const std::string& what, std::optional<Residual> residual = std::nullopt) {
     Sourced<T>& to = block.*figure;
     to.value = round_all(value);
@@ -82,7 +82,7 @@ class Calibrator {
   void beside();
   void host();
   void calls();
-  void call(const char* name, Sourced<Seconds> Calls::* figure, const char* what, double less, const char* text);
+  void call(const char* name, Sourced<Seconds> Calls::*figure, const char* what, double less, const char* text);
   void interconnect();
 
   const CalibrationData& data_;
@@ -236,8 +236,7 @@ void Calibrator::beside() {
   if (kernel == data_.kernels.end()) return;
   const double own = static_cast<double>(kernel->bytes.value) / kernel->each.median;
   const Gpu& gpu = out_.cluster.gpu;
-  const double said =
-      std::min(gpu.adam.value.value, gpu.hbm.value.value - out_.cluster.host_link.both.value.value);
+  const double said = std::min(gpu.adam.value.value, gpu.hbm.value.value - out_.cluster.host_link.both.value.value);
   remark(fmt::format("AdamW beside copies both ways runs at {}, the figures say {}", format_bandwidth({own}),
                      format_bandwidth({said})));
 }
@@ -251,8 +250,8 @@ void Calibrator::host() {
         pin->residual);
   }
   if (const auto registered = fit_pins(data_.pins, "register"))
-    remark(fmt::format("registering memory that was touched before takes {:.3g} s per GiB",
-                       registered->seconds_per_gib));
+    remark(
+        fmt::format("registering memory that was touched before takes {:.3g} s per GiB", registered->seconds_per_gib));
   if (!data_.host_adam.empty()) {
     std::vector<double> rates;
     for (const HostAdamTime& run : data_.host_adam)
@@ -262,7 +261,7 @@ void Calibrator::host() {
   }
 }
 
-void Calibrator::call(const char* name, Sourced<Seconds> Calls::* figure, const char* what, double less,
+void Calibrator::call(const char* name, Sourced<Seconds> Calls::*figure, const char* what, double less,
                       const char* text) {
   std::vector<double> each;
   for (const CallTime& time : data_.calls)

@@ -123,8 +123,7 @@ std::optional<BothFit> fit_both(std::span<const FlowTime> flows, const LinkFit& 
   for (const FlowTime& flow : flows) {
     if (flow.gpus != 1 || one_way(flow) || flow.bytes < least) continue;
     const double late = link.latency.value / as_double(flow.bytes);
-    by_size[flow.bytes.value].push_back(
-        {1 / (flow.window / flow.h2d - late), 1 / (flow.window / flow.d2h - late)});
+    by_size[flow.bytes.value].push_back({1 / (flow.window / flow.h2d - late), 1 / (flow.window / flow.d2h - late)});
   }
   if (by_size.empty()) return std::nullopt;
   BothFit fit;
@@ -175,15 +174,18 @@ std::optional<HostFit> fit_host(std::span<const FlowTime> flows, std::int64_t gp
     int ways;  // 1: h2d, 2: d2h, 3: both
     auto operator<=>(const Shape&) const = default;
   };
-  std::map<Shape, double> sums;
+  std::map<Shape, double> sums;  // over GPUs and repeats
+  std::map<Shape, double> repeats;
   for (const FlowTime& flow : flows) {
     if (flow.gpus != gpus) continue;
-    const int ways = (flow.h2d > 0 ? 1 : 0) + (flow.d2h > 0 ? 2 : 0);
-    sums[{flow.bytes.value, ways}] += (flow.h2d + flow.d2h) / flow.window;
+    const Shape shape{flow.bytes.value, (flow.h2d > 0 ? 1 : 0) + (flow.d2h > 0 ? 2 : 0)};
+    sums[shape] += (flow.h2d + flow.d2h) / flow.window;
+    repeats[shape] += 1 / static_cast<double>(gpus);
   }
   std::optional<double> least_way;
   std::optional<double> most_both;
-  for (const auto& [shape, sum] : sums) {
+  for (const auto& [shape, all] : sums) {
+    const double sum = all / repeats[shape];
     if (shape.ways == 3)
       most_both = std::max(most_both.value_or(sum), sum);
     else
