@@ -28,7 +28,7 @@ struct CgroupMemory {
 struct HostLimits {
   std::optional<Bytes> total;      // MemTotal
   std::optional<Bytes> available;  // MemAvailable
-  bool virtual_machine = false;    // so that `total` may grow
+  bool virtual_machine = false;    // or not known; then `total` may grow
   std::optional<Bytes> memlock;    // soft limit; unset: unlimited or unknown
   std::vector<CgroupMemory> cgroups;
 
@@ -37,6 +37,9 @@ struct HostLimits {
 
 /// Reads ROOT/proc and ROOT/sys. What cannot be read stays unset: never an error.
 HostLimits read_host_limits(const std::string& root = "/");
+
+/// The group with the least left; null without one.
+const CgroupMemory* tightest(const HostLimits& limits);
 
 /// What is wrong with asking for more, in one clause each: "" when nothing is.
 struct HostVerdict {

@@ -1,7 +1,5 @@
 #include "replay/ready.hpp"
 
-#include <algorithm>
-
 #include "models/errors.hpp"
 
 namespace ebb::replay {
@@ -22,16 +20,18 @@ std::uint32_t launches(std::size_t runs) {
   return static_cast<std::uint32_t>((runs + kRunsPerLaunch - 1) / kRunsPerLaunch);
 }
 
-std::array<DigestRuns, 3> digest_runs(const Precision& precision, const PaddedPlaces& places,
-                                      const std::vector<StateRun>& runs) {
+/// Indexed by owned element (training.hpp).
+std::array<DigestRuns, 3> digest_runs(const Precision& precision, const std::vector<StateRun>& runs) {
   std::array<DigestRuns, 3> result;
   result[0] = {kExpAvg, kernel_type(precision.exp_avg), {}};
   result[1] = {kExpAvgSq, kernel_type(precision.exp_avg_sq), {}};
   result[2] = {kMaster, kernels::Type::fp32, {}};
+  for (DigestRuns& digest : result) digest.runs.reserve(runs.size());
   for (const StateRun& run : runs) {
-    append_runs(result[0].runs, places, run.elements, run.exp_avg, size_of(precision.exp_avg));
-    append_runs(result[1].runs, places, run.elements, run.exp_avg_sq, size_of(precision.exp_avg_sq));
-    append_runs(result[2].runs, places, run.elements, run.master, 4);
+    const std::int64_t numel = run.elements.numel().value;
+    result[0].runs.push_back({run.exp_avg.value, run.elements.begin, numel});
+    result[1].runs.push_back({run.exp_avg_sq.value, run.elements.begin, numel});
+    result[2].runs.push_back({run.master.value, run.elements.begin, numel});
   }
   return result;
 }
@@ -50,7 +50,7 @@ std::vector<kernels::AdamwRun> adamw_runs(const std::vector<StateRun>& runs) {
   return result;
 }
 
-ReadyAdam ready(const Plan& plan, const PaddedPlaces& places, const DeviceAdam& action) {
+ReadyAdam ready(const Plan& plan, const DeviceAdam& action) {
   ReadyAdam result;
   result.foreach = action.foreach;
   result.moments = action.moments;
@@ -63,7 +63,7 @@ ReadyAdam ready(const Plan& plan, const PaddedPlaces& places, const DeviceAdam& 
   result.types.exp_avg_sq_type = kernel_type(plan.precision.exp_avg_sq);
   result.types.param_type = kernel_type(plan.precision.params);
   result.runs = adamw_runs(action.runs);
-  result.digests = digest_runs(plan.precision, places, action.runs);
+  result.digests = digest_runs(plan.precision, action.runs);
   return result;
 }
 
@@ -103,14 +103,12 @@ kernels::Type kernel_type(Dtype type) {
 std::vector<Ready> ready_actions(const Program& program) {
   const Plan& plan = *program.plan;
   EBB_ASSERT(program.actions.size() == plan.ops.size());
-  const PaddedPlaces places(plan);
   std::vector<Ready> result;
   result.reserve(program.actions.size());
   for (const Action& action : program.actions) {
-    std::visit(Overloaded{[&](const DeviceAdam& a) { result.emplace_back(ready(plan, places, a)); },
+    std::visit(Overloaded{[&](const DeviceAdam& a) { result.emplace_back(ready(plan, a)); },
                           [&](const HostAdam& a) {
-                            result.emplace_back(
-                                ReadyHostAdam{adamw_runs(a.runs), digest_runs(plan.precision, places, a.runs)});
+                            result.emplace_back(ReadyHostAdam{adamw_runs(a.runs), digest_runs(plan.precision, a.runs)});
                           },
                           [&](const Cast& a) { result.emplace_back(ready(a)); },
                           [&](const Norm& a) { result.emplace_back(ready_norm(a)); },
@@ -133,28 +131,6 @@ std::uint32_t commands_of(const Ready& action) {
                  [](const NormCollective&) { return 1U; }, [](const ZeroGrads&) { return 1U; },
                  [](const auto&) { return 0U; }},
       action);
-}
-
-PaddedPlaces::PaddedPlaces(const Plan& plan) {
-  shards_.reserve(plan.shards.size());
-  std::int64_t begin = 0;
-  for (const PlanShard& shard : plan.shards) {
-    shards_.push_back({begin, begin + shard.numel.value, shard.at.value});
-    begin += shard.numel.value;
-  }
-}
-
-std::size_t PaddedPlaces::first_in(std::int64_t owned) const {
-  const auto after = std::upper_bound(shards_.begin(), shards_.end(), owned,
-                                      [](std::int64_t element, const Piece& piece) { return element < piece.end; });
-  return static_cast<std::size_t>(after - shards_.begin());
-}
-
-void append_runs(std::vector<kernels::Run>& to, const PaddedPlaces& places, ElementRange elements, Bytes at,
-                 std::int64_t element_bytes) {
-  places.pieces(elements, [&](std::int64_t owned, std::int64_t padded, std::int64_t numel) {
-    to.push_back({at.value + (owned - elements.begin) * element_bytes, padded, numel});
-  });
 }
 
 }  // namespace ebb::replay

@@ -59,33 +59,4 @@ std::vector<Ready> ready_actions(const Program& program);
 /// Launches, copies or calls that the action enqueues, events apart; stand-ins count their own (0 here).
 std::uint32_t commands_of(const Ready& action);
 
-/// Owned elements -> padded elements.
-class PaddedPlaces {
- public:
-  explicit PaddedPlaces(const Plan& plan);
-  /// Calls each(first owned, first padded, numel) for the pieces of `range`, ascending.
-  template <class Each>
-  void pieces(ElementRange range, Each&& each) const {
-    for (std::size_t i = first_in(range.begin); i < shards_.size() && shards_[i].begin < range.end; ++i) {
-      const std::int64_t begin = range.begin > shards_[i].begin ? range.begin : shards_[i].begin;
-      const std::int64_t end = range.end < shards_[i].end ? range.end : shards_[i].end;
-      if (begin < end) each(begin, shards_[i].padded + (begin - shards_[i].begin), end - begin);
-    }
-  }
-  std::int64_t owned() const { return shards_.empty() ? 0 : shards_.back().end; }
-
- private:
-  struct Piece {
-    std::int64_t begin = 0;
-    std::int64_t end = 0;
-    std::int64_t padded = 0;
-  };
-  std::size_t first_in(std::int64_t owned) const;
-  std::vector<Piece> shards_;
-};
-
-/// Runs of `elements` that lie one after another from `at` on.
-void append_runs(std::vector<kernels::Run>& to, const PaddedPlaces& places, ElementRange elements, Bytes at,
-                 std::int64_t element_bytes);
-
 }  // namespace ebb::replay
