@@ -5,6 +5,7 @@ ebb_test(replay_tests LIBS ebb_replay ebb_planner SOURCES
   replay/issue_plan_test.cpp
   replay/program_test.cpp
   replay/reference_test.cpp
+  replay/run_exchange_test.cpp
 )
 if(EBB_HAVE_CUDA)
   # Needs GPUs to run, so it is no ctest: run bin/execute_gpu_check by hand, at the root of the tree.
