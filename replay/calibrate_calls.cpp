@@ -112,6 +112,7 @@ void host_adam_all(Bench& bench, CalibrationData& data) {
                             .exp_avg = gpu.host->pageable(),
                             .exp_avg_sq = gpu.host->pageable() + 4 * kNumel,
                             .master = gpu.host->pinned() + 4 * kNumel};
+    std::fill_n(gpu.host->pageable(), 8 * kNumel, std::byte{0});  // moments before the first step
     const kernels::AdamwRun run{.numel = kNumel};
     const kernels::AdamwStep step = kernels::adamw_step({.learning_rate = 1e-5F}, 1000);
     for (double& longest : slowest) {
