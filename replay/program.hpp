@@ -150,7 +150,7 @@ struct Program {
   Numel padded{0};
   Numel owned{0};
   float gradient_scale = 1;  // 1 / data-parallel size (of dense parameters, where there are some)
-  Bytes pinned{0};  // of the host store, in blocks as torch rounds them or exact
+  Bytes pinned{0};           // of the host store, in blocks as torch rounds them or exact
   Bytes pageable{0};
   // Every state element of the rank once: where it must be when the plan begins, and is again when it has ended.
   // Masters of fp32 parameters are the parameters, unless the host steps copies of them.

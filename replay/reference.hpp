@@ -21,9 +21,9 @@
 namespace ebb::replay {
 
 struct ReferenceOptions {
-  TrainingOptions training;
+  TrainingOptions training = {};
   int steps = 3;
-  std::optional<StreamKind> held_back;  // unset: program order
+  std::optional<StreamKind> held_back = std::nullopt;  // unset: program order
 };
 
 struct RankNumbers {

@@ -1,5 +1,5 @@
 // The AdamW reference computes AdamW (against the textbook in double precision and its closed forms), treats every
-// element alike (any split gives the same bits), touches nothing else, and rounds its bf16 copy to nearest even.
+// element alike (any split gives the same bits), touches nothing else, and rounds where an array is narrower.
 #include "kernels/adamw.hpp"
 
 #include <algorithm>
@@ -25,15 +25,20 @@ struct Buffers {
 
   static std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n) + 2; }
 
-  AdamwArrays arrays() { return part(0, numel); }
-  AdamwArrays part(std::int64_t begin, std::int64_t n) {
-    const auto at = 1 + begin;
-    return {.param = param.data() + at,
-            .grad = grad.data() + at,
-            .exp_avg = exp_avg.data() + at,
-            .exp_avg_sq = exp_avg_sq.data() + at,
-            .param_bf16 = param_bf16.data() + at,
-            .numel = n};
+  AdamwArrays arrays() {
+    return {.grad = grad.data(),
+            .exp_avg = exp_avg.data(),
+            .exp_avg_sq = exp_avg_sq.data(),
+            .master = param.data(),
+            .param = param_bf16.data()};
+  }
+  AdamwRun part(std::int64_t begin, std::int64_t n) const {
+    const std::int64_t at = 1 + begin;
+    return {.grad = 4 * at, .exp_avg = 4 * at, .exp_avg_sq = 4 * at, .master = 4 * at, .param = 2 * at, .numel = n};
+  }
+  void update(const AdamwStep& step) {
+    const AdamwRun whole = part(0, numel);
+    adamw_ref(arrays(), {&whole, 1}, step);
   }
 
   std::int64_t numel;
@@ -81,15 +86,6 @@ struct Textbook {
   }
 };
 
-// The bf16 copy of a weight that AdamW leaves as it is (rate 0).
-std::uint16_t bf16_of(float x) {
-  Buffers b(1);
-  b.param[1] = x;
-  b.grad[1] = b.exp_avg[1] = b.exp_avg_sq[1] = 0;
-  adamw_ref(b.arrays(), adamw_step({.learning_rate = 0}, 1));
-  return b.param_bf16[1];
-}
-
 constexpr float float_of(std::uint32_t bits) { return std::bit_cast<float>(bits); }
 
 }  // namespace
@@ -112,7 +108,7 @@ TEST_CASE("a hundred steps stay within float error of the textbook in double") {
       b.grad[k] = normal(engine) * 1e-3F * static_cast<float>(k);
       oracle[k - 1].step(b.grad[k], options, t);
     }
-    adamw_ref(b.arrays(), adamw_step(options, t));
+    b.update(adamw_step(options, t));
   }
 
   for (std::size_t k = 1; k <= 1000; ++k) {
@@ -133,7 +129,7 @@ TEST_CASE("the first step from zero moments moves by the rate against the sign, 
     b.param[1] = 0.5F;
     b.grad[1] = g;
     b.exp_avg[1] = b.exp_avg_sq[1] = 0;
-    adamw_ref(b.arrays(), adamw_step(options, 1));
+    b.update(adamw_step(options, 1));
     REQUIRE(b.param[1] == Approx(g > 0 ? 0.49 : 0.51).epsilon(1e-6));
   }
 }
@@ -142,7 +138,7 @@ TEST_CASE("weight decay is decoupled: without a gradient the weight shrinks by r
   Buffers b(1);
   b.param[1] = 2;
   b.grad[1] = b.exp_avg[1] = b.exp_avg_sq[1] = 0;
-  adamw_ref(b.arrays(), adamw_step({.learning_rate = 0.5F, .weight_decay = 0.25F}, 3));
+  b.update(adamw_step({.learning_rate = 0.5F, .weight_decay = 0.25F}, 3));
   REQUIRE(b.param[1] == 1.75F);
   REQUIRE(b.exp_avg[1] == 0);
   REQUIRE(b.exp_avg_sq[1] == 0);
@@ -162,7 +158,7 @@ TEST_CASE("any split into runs gives the same bits, and nothing outside a run is
   const AdamwStep step = adamw_step({}, 7);
   const Buffers start = random_buffers(kNumel, 3);
   Buffers whole = start;
-  adamw_ref(whole.arrays(), step);
+  whole.update(step);
   REQUIRE_FALSE(same_bits(whole, start));
   REQUIRE((whole.param.front() == kGuard && whole.param.back() == kGuard));
   REQUIRE((whole.param_bf16.front() == 0xabcd && whole.param_bf16.back() == 0xabcd));
@@ -170,24 +166,25 @@ TEST_CASE("any split into runs gives the same bits, and nothing outside a run is
   std::mt19937 engine(4);
   for (const std::int64_t longest : {1, 2, 5, 64, 1000}) {
     Buffers split = start;
-    std::vector<AdamwArrays> runs;
+    std::vector<AdamwRun> runs;
     for (std::int64_t begin = 0; begin < kNumel;) {
       const std::int64_t n = std::min(kNumel - begin, std::uniform_int_distribution<std::int64_t>(0, longest)(engine));
       runs.push_back(split.part(begin, n));
       begin += n;
     }
     std::shuffle(runs.begin(), runs.end(), engine);
-    for (const AdamwArrays& run : runs) adamw_ref(run, step);
+    adamw_ref(split.arrays(), runs, step);
     REQUIRE(same_bits(split, whole));
   }
 }
 
-TEST_CASE("one run touches its own elements only") {
-  const Buffers start = random_buffers(9, 5);
-  for (std::int64_t n = 0; n <= 9; ++n) {
+TEST_CASE("one run touches its own elements only, whatever its tail") {
+  const Buffers start = random_buffers(70, 5);
+  for (std::int64_t n = 0; n <= 70; ++n) {
     Buffers b = start;
-    adamw_ref(b.part(0, n), adamw_step({}, 1));
-    for (std::int64_t i = 0; i < 9; ++i) {
+    const AdamwRun run = b.part(0, n);
+    adamw_ref(b.arrays(), {&run, 1}, adamw_step({}, 1));
+    for (std::int64_t i = 0; i < 70; ++i) {
       const auto k = static_cast<std::size_t>(i) + 1;
       REQUIRE((b.exp_avg[k] == start.exp_avg[k]) == (i >= n));
       REQUIRE((b.param_bf16[k] == start.param_bf16[k]) == (i >= n));
@@ -199,26 +196,14 @@ TEST_CASE("the bf16 copy is optional and changes no other bit") {
   const AdamwStep step = adamw_step({}, 2);
   Buffers with = random_buffers(100, 6);
   Buffers without = with;
-  adamw_ref(with.arrays(), step);
+  with.update(step);
   AdamwArrays arrays = without.arrays();
-  arrays.param_bf16 = nullptr;
-  adamw_ref(arrays, step);
+  arrays.param = nullptr;
+  const AdamwRun run = without.part(0, 100);
+  adamw_ref(arrays, {&run, 1}, step);
   REQUIRE(without.param_bf16 == Buffers(100).param_bf16);
   without.param_bf16 = with.param_bf16;
   REQUIRE(same_bits(with, without));
-}
-
-TEST_CASE("bf16 rounds to nearest, ties to even") {
-  REQUIRE(bf16_of(1.0F) == 0x3f80);
-  REQUIRE(bf16_of(-2.0F) == 0xc000);
-  REQUIRE(bf16_of(float_of(0x3f80'7fff)) == 0x3f80);  // just under the middle: down
-  REQUIRE(bf16_of(float_of(0x3f80'8000)) == 0x3f80);  // the middle, lower neighbour even
-  REQUIRE(bf16_of(float_of(0x3f81'8000)) == 0x3f82);  // the middle, upper neighbour even
-  REQUIRE(bf16_of(float_of(0x3f80'8001)) == 0x3f81);  // just over: up
-  REQUIRE(bf16_of(float_of(0x3fff'ffff)) == 0x4000);  // the carry reaches the exponent
-  REQUIRE(bf16_of(float_of(0x0000'0001)) == 0x0000);  // subnormal
-  REQUIRE(bf16_of(float_of(0x8000'0000)) == 0x8000);  // minus zero
-  REQUIRE(bf16_of(float_of(0x7f7f'ffff)) == 0x7f80);  // largest float: infinity
 }
 
 TEST_CASE("infinite and NaN gradients give the GPU's NaN, in that element alone") {
@@ -226,10 +211,71 @@ TEST_CASE("infinite and NaN gradients give the GPU's NaN, in that element alone"
   for (const float bad : {infinity, -infinity, float_of(0xffc0'1234)}) {
     Buffers b = random_buffers(3, 8);
     b.grad[2] = bad;
-    adamw_ref(b.arrays(), adamw_step({}, 1));
+    b.update(adamw_step({}, 1));
     REQUIRE(std::bit_cast<std::uint32_t>(b.param[2]) == 0x7fff'ffff);
     REQUIRE(b.param_bf16[2] == 0x7fff);
     REQUIRE(std::isfinite(b.param[1]));
     REQUIRE(std::isfinite(b.param[3]));
   }
+}
+
+TEST_CASE("narrow gradients and moments: widened, updated in fp32, rounded back; the step sees the moments unrounded") {
+  constexpr std::int64_t kNumel = 500;
+  const AdamwStep step = adamw_step({}, 3);
+  for (const int mask : {1, 2, 4, 7}) {  // which of grad, exp_avg, exp_avg_sq are bf16
+    Buffers wide = random_buffers(kNumel, 9);
+    std::vector<std::uint16_t> grad, exp_avg, exp_avg_sq;
+    const auto narrow = [](std::vector<float>& from, std::vector<std::uint16_t>& to) {
+      for (float& x : from) to.push_back(bf16_from_fp32(x)), x = fp32_from_bf16(to.back());
+    };
+    narrow(wide.grad, grad), narrow(wide.exp_avg, exp_avg), narrow(wide.exp_avg_sq, exp_avg_sq);
+    Buffers mixed = wide;
+    wide.update(step);
+
+    AdamwArrays arrays = mixed.arrays();
+    AdamwRun run = mixed.part(0, kNumel);
+    if (mask & 1) arrays.grad = grad.data(), arrays.grad_type = Type::bf16, run.grad /= 2;
+    if (mask & 2) arrays.exp_avg = exp_avg.data(), arrays.exp_avg_type = Type::bf16, run.exp_avg /= 2;
+    if (mask & 4) arrays.exp_avg_sq = exp_avg_sq.data(), arrays.exp_avg_sq_type = Type::bf16, run.exp_avg_sq /= 2;
+    adamw_ref(arrays, {&run, 1}, step);
+    REQUIRE(mixed.param == wide.param);
+    REQUIRE(mixed.param_bf16 == wide.param_bf16);
+    for (std::size_t k = 1; k <= kNumel; ++k) {
+      if (mask & 2) REQUIRE(exp_avg[k] == bf16_from_fp32(wide.exp_avg[k]));
+      if (mask & 4) REQUIRE(exp_avg_sq[k] == bf16_from_fp32(wide.exp_avg_sq[k]));
+    }
+    if (!(mask & 2)) REQUIRE(mixed.exp_avg == wide.exp_avg);
+    if (!(mask & 4)) REQUIRE(mixed.exp_avg_sq == wide.exp_avg_sq);
+  }
+}
+
+TEST_CASE("the parameter is the rounded master: fp16, or fp8 after its scale") {
+  constexpr std::int64_t kNumel = 300;
+  const AdamwStep step = adamw_step({}, 3);
+  Buffers b = random_buffers(kNumel, 10);
+  Buffers again = b;
+  std::vector<std::uint8_t> fp8(Buffers::size(kNumel), 0xcd);
+  AdamwArrays arrays = b.arrays();
+  arrays.param = fp8.data(), arrays.param_type = Type::fp8_e4m3, arrays.param_scale = 96;
+  AdamwRun run = b.part(0, kNumel);
+  run.param = 1;
+  adamw_ref(arrays, {&run, 1}, step);
+  AdamwArrays half = again.arrays();
+  half.param_type = Type::fp16;
+  run.param = 2;
+  adamw_ref(half, {&run, 1}, step);
+  REQUIRE(again.param == b.param);
+  for (std::size_t k = 1; k <= kNumel; ++k) {
+    REQUIRE(fp8[k] == fp8_from_fp32(b.param[k] * 96));
+    REQUIRE(again.param_bf16[k] == fp16_from_fp32(b.param[k]));
+  }
+  REQUIRE((fp8.front() == 0xcd && fp8.back() == 0xcd));
+}
+
+TEST_CASE("bytes an element moves") {
+  float x = 0;
+  REQUIRE(adamw_bytes({}) == 28);
+  REQUIRE(adamw_bytes({.param = &x}) == 30);
+  REQUIRE(adamw_bytes({.param = &x, .param_type = Type::fp8_e4m3}) == 29);
+  REQUIRE(adamw_bytes({.grad_type = Type::bf16, .exp_avg_type = Type::bf16, .exp_avg_sq_type = Type::bf16}) == 18);
 }

@@ -1,8 +1,28 @@
 ebb_test(kernels_tests LIBS ebb_kernels_ref SOURCES
   kernels/adamw_test.cpp
+  kernels/digest_test.cpp
+  kernels/elementwise_test.cpp
+  kernels/gemm_test.cpp
+  kernels/norm_test.cpp
+  kernels/objective_test.cpp
+  kernels/types_test.cpp
 )
+# The tests compute what they expect themselves, with the references' rounding.
+target_compile_options(kernels_tests PRIVATE -ffp-contract=off)
 if(EBB_HAVE_CUDA)
-  # Needs a GPU to run, so it is no ctest: run bin/adamw_gpu_check by hand.
-  add_executable(adamw_gpu_check kernels/adamw_gpu_check.cu)
-  target_link_libraries(adamw_gpu_check PRIVATE ebb_kernels ebb_kernels_ref ebb_cuda_options)
+  # Need a GPU to run, so they are no ctests: run bin/kernels_gpu_check and bin/kernels_bench by hand.
+  add_executable(kernels_gpu_check
+    kernels/gpu/check_adamw.cpp
+    kernels/gpu/check_elementwise.cpp
+    kernels/gpu/check_large.cpp
+    kernels/gpu/check_others.cpp
+    kernels/gpu/check_sums.cpp
+    kernels/gpu/kernels_gpu_check.cpp
+  )
+  target_link_libraries(kernels_gpu_check PRIVATE ebb_kernels ebb_kernels_ref CUDA::cudart_static)
+  add_executable(kernels_bench
+    kernels/gpu/bench_report.cpp
+    kernels/gpu/kernels_bench.cpp
+  )
+  target_link_libraries(kernels_bench PRIVATE ebb_kernels ebb_kernels_ref CUDA::cudart_static)
 endif()

@@ -1,0 +1,17 @@
+// The parts of kernels_gpu_check. Each prints one line and returns whether all it compared was the same.
+#pragma once
+
+namespace ebb::kernels::gpu {
+
+bool check_adamw();
+bool check_foreach();
+bool check_norm();
+bool check_elementwise();
+bool check_conversions();
+bool check_digest();
+bool check_objective();
+bool check_gemm();
+bool check_gate();
+bool check_large();  // 34 GB of device memory
+
+}  // namespace ebb::kernels::gpu
