@@ -25,6 +25,7 @@ struct OpSpan {
   std::uint32_t chunk = kNoChunk;
   std::uint32_t calls = 1;
   std::uint32_t members = 1;
+  std::uint32_t domains = 1;
   Bytes bytes{0};
   Ticks start{0};
   Ticks end{0};
@@ -67,15 +68,22 @@ struct TimelineFile {
   std::vector<RankTimeline> ranks;                              // ascending
 };
 
-/// 16 hexadecimal digits that differ where plans differ in anything a replay does: streams, buffers, ops, shards,
-/// types. Not the cluster's figures: durations of compute and host work do not count.
+inline constexpr int kTimelineJsonVersion = 2;
+
+/// 16 hexadecimal digits that differ where plans differ in anything a replay does: ranks, streams, buffers, ops,
+/// shards, types. Not the cluster's figures: durations of compute and host work do not count; nor what the job is
+/// called.
 std::string digest_of(std::span<const Plan> plans);
 
-/// Phase durations and optimizer step follow from summarize(). Precondition: timeline has the plan's ops.
+/// One repeat. Its step, its optimizer step and memory follow from summarize(); what only a run can know is left open.
+/// Precondition: timeline has the plan's ops.
 RankTimeline rank_timeline(const Plan& plan, const Timeline& timeline);
 
+/// One line an op; the same file is always the same bytes. Preconditions: ranks ascending, each with as many steps as
+/// updates.
 std::string to_json(const TimelineFile& file);
-/// InputError as in plan_json.hpp.
+/// InputError as in plan_json.hpp. At least one rank, each with at least one step (predicted: exactly one); no op ends
+/// before it starts.
 TimelineFile timeline_file_from_json(std::string_view text, const std::string& file);
 
 }  // namespace ebb

@@ -7,7 +7,9 @@
 
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/timeline_file.hpp"
@@ -28,7 +30,7 @@ class NcclError : public std::runtime_error {
 };
 
 struct ExecuteOptions {
-  TrainingOptions training{.digests = false};
+  TrainingOptions training{.adam = {}, .digests = false};
   int warmups = 2;
   int repeats = 5;
   std::vector<int> devices;        // by plan; empty: 0, 1, ...

@@ -1,4 +1,4 @@
-// Plans and timelines survive JSON bit for bit, the same plan is always the same bytes, and a damaged document is
+// Plans survive JSON bit for bit, the same plan is always the same bytes, and a damaged document is
 // refused with the path of what is wrong.
 #include "models/plan_json.hpp"
 
@@ -132,30 +132,6 @@ TEST_CASE("a damaged plan is refused with the path of what is wrong") {
   REQUIRE(error_of([] { plans_from_json("", "p"); }).starts_with("p:1:1: this is not valid JSON"));
   REQUIRE(error_of([] { plans_from_json(std::string(300'000, '['), "p"); }).find("not valid JSON") !=
           std::string::npos);
-}
-
-TEST_CASE("a timeline survives JSON") {
-  const Timeline timeline{
-      TimelineSource::measured, {{0}, {5}, {9'000'000'000'000'000'000}}, {{5}, {5}, {9'100'000'000'000'000'000}}};
-  const Timeline again = timeline_from_json(to_json(timeline), "t.json");
-  REQUIRE(again.source == TimelineSource::measured);
-  REQUIRE(again.start == timeline.start);
-  REQUIRE(again.end == timeline.end);
-  REQUIRE(to_json(again) == to_json(timeline));
-}
-
-TEST_CASE("a timeline that runs backwards is refused") {
-  const auto error = [](const std::string& start, const std::string& end) {
-    return error_of([&] {
-      timeline_from_json("{\"format\": \"ebb-timeline\", \"version\": 1, \"source\": \"measured\", \"start_ps\": " +
-                             start + ", \"end_ps\": " + end + "}",
-                         "t.json");
-    });
-  };
-  REQUIRE(error("[1, 2]", "[2, 1]") == "t.json: the document: op 1 ends before it starts");
-  REQUIRE(error("[1]", "[2, 3]") == "t.json: the document: start_ps and end_ps differ in length");
-  REQUIRE(error("[-1]", "[2]").starts_with("t.json: start_ps[0]: "));
-  REQUIRE(error("[1]", "[2]") == "");
 }
 
 TEST_CASE("no mutation of a plan does anything but load or be refused") {
