@@ -11,6 +11,7 @@
 
 #include "kernels/elementwise.hpp"
 #include "models/errors.hpp"
+#include "models/quantity_text.hpp"
 #include "replay/execute.hpp"
 #include "replay/numa.hpp"
 
@@ -28,7 +29,9 @@ cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream);
 
 std::vector<int> chosen(const MeasureOptions& options) {
   if (!options.devices.empty()) return options.devices;
-  std::vector<int> all(static_cast<std::size_t>(device_count()));
+  int count = 0;
+  check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+  std::vector<int> all(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
   return all;
 }
@@ -55,7 +58,9 @@ std::string driver_name() {
     while (!text.empty() && text.back() <= ' ') text.pop_back();
     if (!text.empty()) return text;
   }
-  return fmt::format("for CUDA {}", cuda_version_text(driver_version()));
+  int version = 0;
+  check(cudaDriverGetVersion(&version), "cudaDriverGetVersion");
+  return fmt::format("for CUDA {}", cuda_version_text(version));
 }
 
 std::int64_t usable_cpus() {
@@ -66,6 +71,13 @@ std::int64_t usable_cpus() {
 }
 
 }  // namespace
+
+DeviceRoom device_room() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return {.total = {static_cast<std::int64_t>(total)}, .free = {static_cast<std::int64_t>(free)}};
+}
 
 void record(const Event& event, void* stream) {
   check(cudaEventRecord(static_cast<cudaEvent_t>(event.get()), stream_of(stream)), "cudaEventRecord");
@@ -82,19 +94,24 @@ Bench::Bench(const MeasureOptions& options, Setting& setting)
     BenchGpu gpu;
     gpu.device = device;
     set_device(device);
-    const DeviceFacts facts = device_facts();
-    if (!setting.gpu.empty() && setting.gpu != facts.name)
-      throw InputError({}, fmt::format("the GPUs differ: {} and {}", setting.gpu, facts.name),
+    const DeviceRoom room = device_room();
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+    const std::string name = properties.name;
+    if (!setting.gpu.empty() && setting.gpu != name)
+      throw InputError({}, fmt::format("the GPUs differ: {} and {}", setting.gpu, name),
                        "calibrate GPUs of one kind: --devices 0,1");
-    setting.gpu = facts.name;
-    setting.memory = facts.total;
-    setting.context = std::max(setting.context, facts.total - facts.free);
-    gpu.node = numa_node_of(facts.pci);
+    setting.gpu = name;
+    setting.memory = room.total;
+    setting.context = std::max(setting.context, room.total - room.free);
+    gpu.node = numa_node_of(pci_bus_id(device));
     gpus_.push_back(std::move(gpu));
   }
   setting.gpus = static_cast<std::int64_t>(gpus_.size());
   setting.driver = driver_name();
-  setting.cuda = cuda_version_text(runtime_version());
+  int runtime = 0;
+  check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+  setting.cuda = cuda_version_text(runtime);
   setting.date = options.date;
   setting.command = options.command;
   setting.host_memory = {sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE)};
@@ -112,7 +129,7 @@ void Bench::make_gpu(BenchGpu& gpu, Bytes pinned) {
   gpu.out = make_stream();
   gpu.compute = make_stream();
   gpu.block_bytes = kBlock;
-  const Bytes free = device_facts().free;
+  const Bytes free = device_room().free;
   while (gpu.block_bytes.value > free.value / 4 * 3) gpu.block_bytes.value /= 2;
   if (gpu.block_bytes < kLeastBlock)
     throw CudaError(fmt::format("device {} has {} free; calibrating needs {} or more", gpu.device, format_bytes(free),
@@ -121,12 +138,12 @@ void Bench::make_gpu(BenchGpu& gpu, Bytes pinned) {
   const kernels::Run all{.offset = 0, .index = 0, .numel = gpu.block_bytes.value / 4};
   check(kernels::launch_fill_random(kernels::Type::fp32, gpu.block.get(), {&all, 1}, 1, 1e-2F, gpu.compute.get()),
         "launch_fill_random");
-  gpu.host = HostStore({.pinned = pinned, .pageable = kPageable, .device = gpu.device});
-  for (const std::string& said : gpu.host.remarks()) say(said);
+  gpu.host.emplace(HostStoreOptions{.pinned = pinned, .pageable = kPageable, .device = gpu.device});
+  for (const std::string& said : gpu.host->remarks()) say(said);
   synchronize(gpu.compute.get());
   for (Bytes at{0}; at < pinned; at += gpu.block_bytes) {
     const auto bytes = static_cast<std::size_t>(std::min(gpu.block_bytes, pinned - at).value);
-    check(cudaMemcpyAsync(gpu.host.pinned() + at.value, gpu.block.get(), bytes, cudaMemcpyDeviceToHost,
+    check(cudaMemcpyAsync(gpu.host->pinned() + at.value, gpu.block.get(), bytes, cudaMemcpyDeviceToHost,
                           stream_of(gpu.out.get())),
           "cudaMemcpyAsync");
   }
@@ -162,7 +179,7 @@ CopyFlow::CopyFlow(const BenchGpu& gpu, bool to_device, Bytes bytes, std::int64_
       count_(count),
       every_(std::max<std::int64_t>(1, count / 256)),
       begin_(make_event(true)) {
-  EBB_ASSERT(4 * bytes.value <= gpu.block_bytes.value && 4 * bytes.value <= gpu.host.pinned_bytes().value);
+  EBB_ASSERT(4 * bytes.value <= gpu.block_bytes.value && 4 * bytes.value <= gpu.host->pinned_bytes().value);
   for (std::int64_t i = 0; i < count_ / every_; ++i) marks_.push_back(make_event(true));
 }
 
@@ -172,10 +189,10 @@ void CopyFlow::begin() { record(begin_, stream()); }
 
 // Four slots on the device, two for each way; in the host's memory the way out is two places behind the way in.
 void CopyFlow::enqueue(std::int64_t until) {
-  const std::int64_t places = gpu_.host.pinned_bytes().value / bytes_.value;
+  const std::int64_t places = gpu_.host->pinned_bytes().value / bytes_.value;
   for (; done_ < std::min(until, count_); ++done_) {
     const std::int64_t place = (done_ + (to_device_ ? 0 : places - 2)) % places;
-    std::byte* host = gpu_.host.pinned() + place * bytes_.value;
+    std::byte* host = gpu_.host->pinned() + place * bytes_.value;
     std::byte* device = gpu_.at({(done_ % 2 + (to_device_ ? 0 : 2)) * bytes_.value});
     check(
         cudaMemcpyAsync(to_device_ ? device : host, to_device_ ? host : device, static_cast<std::size_t>(bytes_.value),

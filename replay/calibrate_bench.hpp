@@ -25,7 +25,7 @@ struct BenchGpu {
   Stream in;                // host to device
   Stream out;
   Stream compute;
-  HostStore host;
+  std::optional<HostStore> host;
   DeviceBytes block;
   Bytes block_bytes{0};
 
@@ -67,6 +67,13 @@ class Bench {
   double longer_ = 1;
   std::function<void(const std::string&)> progress_;
 };
+
+/// Memory of the current device, whose context this makes.
+struct DeviceRoom {
+  Bytes total{0};
+  Bytes free{0};
+};
+DeviceRoom device_room();
 
 void record(const Event& event, void* stream);
 void synchronize(void* stream);

@@ -55,7 +55,7 @@ void device_calls(Bench& bench, const BenchGpu& gpu, CalibrationData& data) {
   data.calls.push_back({"launch", host_time(bench, kBatch, launch, rest)});
 
   const auto copy = [&](int i) {
-    check(cudaMemcpyAsync(gpu.at({0}), gpu.host.pinned() + i * (1_MiB).value, static_cast<std::size_t>((1_MiB).value),
+    check(cudaMemcpyAsync(gpu.at({0}), gpu.host->pinned() + i * (1_MiB).value, static_cast<std::size_t>((1_MiB).value),
                           cudaMemcpyHostToDevice, static_cast<cudaStream_t>(in)),
           "cudaMemcpyAsync");
   };
@@ -108,10 +108,11 @@ void host_adam_all(Bench& bench, CalibrationData& data) {
     }
     HostPool pool(share_of_cpus(gpu.node.value_or(-1), index, sharers));
     threads[g] = static_cast<std::int64_t>(pool.threads());
-    const HostArrays arrays{.grad = gpu.host.pinned(),
-                            .exp_avg = gpu.host.pageable(),
-                            .exp_avg_sq = gpu.host.pageable() + 4 * kNumel,
-                            .master = gpu.host.pinned() + 4 * kNumel};
+    const HostArrays arrays{.grad = gpu.host->pinned(),
+                            .exp_avg = gpu.host->pageable(),
+                            .exp_avg_sq = gpu.host->pageable() + 4 * kNumel,
+                            .master = gpu.host->pinned() + 4 * kNumel};
+    std::fill_n(gpu.host->pageable(), 8 * kNumel, std::byte{0});  // moments before the first step
     const kernels::AdamwRun run{.numel = kNumel};
     const kernels::AdamwStep step = kernels::adamw_step({.learning_rate = 1e-5F}, 1000);
     for (double& longest : slowest) {

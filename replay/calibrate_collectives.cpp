@@ -181,7 +181,7 @@ void measure_collectives(Bench& bench, CalibrationData& data) {
   std::vector<Bytes> before;
   for (std::size_t g = 0; g < gpus; ++g) {
     set_device(bench.gpu(g).device);
-    before.push_back(used_bytes());
+    before.push_back(device_room().free);
   }
   std::vector<Bytes> after(gpus);
   {
@@ -192,7 +192,7 @@ void measure_collectives(Bench& bench, CalibrationData& data) {
           set_device(bench.gpu(g).device);
           Rank rank(bench, shared, g, rate);
           rank.run(data);  // rank 0 writes
-          after[g] = used_bytes();
+          after[g] = device_room().free;
           shared.barrier.meet();    // nobody leaves while another still counts
         } catch (const Stopped&) {  // the error is another's
         } catch (...) {
@@ -202,7 +202,7 @@ void measure_collectives(Bench& bench, CalibrationData& data) {
   }
   shared.barrier.rethrow();
   Bytes grown{0};
-  for (std::size_t g = 0; g < gpus; ++g) grown = std::max(grown, after[g] - before[g]);
+  for (std::size_t g = 0; g < gpus; ++g) grown = std::max(grown, before[g] - after[g]);
   data.setting.context += grown;
 }
 

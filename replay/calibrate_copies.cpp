@@ -29,13 +29,13 @@ double since(Clock::time_point begin) { return std::chrono::duration<double>(Clo
 
 void copies_alone(Bench& bench, const BenchGpu& gpu, std::size_t index, bool to_device, Bytes bytes,
                   CalibrationData& data) {
-  if (4 * bytes.value > gpu.host.pinned_bytes().value) return;
+  if (4 * bytes.value > gpu.host->pinned_bytes().value) return;
   const auto calls = static_cast<int>(std::clamp<std::int64_t>((2_GiB).value / bytes.value, 3, kAhead));
-  const std::int64_t places = gpu.host.pinned_bytes().value / bytes.value;
+  const std::int64_t places = gpu.host->pinned_bytes().value / bytes.value;
   void* stream = to_device ? gpu.in.get() : gpu.out.get();
   std::int64_t place = 0;
   const auto enqueue = [&](int i) {
-    std::byte* host = gpu.host.pinned() + place++ % places * bytes.value;
+    std::byte* host = gpu.host->pinned() + place++ % places * bytes.value;
     std::byte* device = gpu.at({i % 4 * bytes.value});
     check(
         cudaMemcpyAsync(to_device ? device : host, to_device ? host : device, static_cast<std::size_t>(bytes.value),
@@ -97,7 +97,7 @@ std::vector<CopyFlow> start_flows(Bench& bench, const Shape& shape) {
 
 void flows_together(Bench& bench, const Shape& shape, CalibrationData& data) {
   for (std::size_t g = shape.first; g < shape.last; ++g)
-    if (4 * shape.bytes.value > bench.gpu(g).host.pinned_bytes().value) return;
+    if (4 * shape.bytes.value > bench.gpu(g).host->pinned_bytes().value) return;
   const std::vector<CopyFlow> flows = start_flows(bench, shape);
   std::vector<std::vector<double>> marks;
   double from = 0;
@@ -129,7 +129,7 @@ void pageable(Bench& bench, const BenchGpu& gpu, std::size_t index, CalibrationD
   for (const bool to_device : {true, false}) {
     std::vector<double> seconds;
     for (int i = 0; i <= bench.repeats(); ++i) {
-      std::byte* host = gpu.host.pageable() + i % 4 * bytes.value;
+      std::byte* host = gpu.host->pageable() + i % 4 * bytes.value;
       const auto begin = Clock::now();
       check(cudaMemcpyAsync(
                 to_device ? gpu.at({0}) : host, to_device ? host : gpu.at({0}), static_cast<std::size_t>(bytes.value),

@@ -151,7 +151,7 @@ void KernelBench::adam_beside_copies() {
     // AdamW does not touch the scratch array.
     const std::int64_t slot = (i % 2 + (to_device ? 0 : 2)) * bytes.value;
     std::byte* device = reinterpret_cast<std::byte*>(gpu_.array(kScratchArray)) + slot;
-    std::byte* host = gpu_.host.pinned() + i % (gpu_.host.pinned_bytes().value / bytes.value) * bytes.value;
+    std::byte* host = gpu_.host->pinned() + i % (gpu_.host->pinned_bytes().value / bytes.value) * bytes.value;
     check(cudaMemcpyAsync(to_device ? device : host, to_device ? host : device, static_cast<std::size_t>(bytes.value),
                           to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost,
                           static_cast<cudaStream_t>(to_device ? gpu_.in.get() : gpu_.out.get())),

@@ -3,7 +3,6 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
-#include <array>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -18,12 +17,6 @@
 namespace ebb::replay {
 
 namespace {
-
-std::optional<int> node_of_device(int device) {
-  std::array<char, 32> id{};
-  check(cudaDeviceGetPCIBusId(id.data(), static_cast<int>(id.size()), device), "cudaDeviceGetPCIBusId");
-  return numa_node_of(id.data());
-}
 
 /// A region that the driver knows as pinned.
 class RegisteredRegion {
@@ -100,7 +93,7 @@ HostStore::HostStore(const HostStoreOptions& options) : parts_(std::make_unique<
   if (!verdict.refusal.empty()) throw IoError(verdict.refusal);
   if (!verdict.remark.empty()) parts_->remarks.push_back(verdict.remark);
 
-  FillOptions fill{.node = node_of_device(options.device), .threads = options.threads};
+  FillOptions fill{.node = numa_node_of(pci_bus_id(options.device)), .threads = options.threads};
   parts_->pinned_bytes = options.pinned;
   parts_->pageable = HostRegion(options.pageable, fill);
   if (options.pinned.value == 0) return;

@@ -89,7 +89,7 @@ std::vector<CgroupMemory> read_cgroups(const std::string& root) {
     const std::size_t second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos || line.size() <= second + 1) continue;
     if (line[second + 1] != '/') continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const std::string controllers = fmt::format(",{},", line.substr(first + 1, second - first - 1));
     const std::string path = line.substr(second + 1);
     if (controllers == ",,") read_groups(root, kVersion2, path, groups);
     if (controllers.find(",memory,") != std::string::npos) read_groups(root, kVersion1, path, groups);

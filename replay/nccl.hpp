@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <string>
 
@@ -28,12 +29,13 @@ void load_nccl();
 std::string nccl_version();
 NcclId new_nccl_id();
 
-/// One rank of one communicator, on the device that is current in its thread. All calls from that thread.
+/// One rank of one communicator, on the device that is current in its thread. All calls but abort() from that
+/// thread.
 class NcclComm {
  public:
   /// Blocks until all `size` ranks have come.
   NcclComm(const NcclId& id, int rank, int size);
-  /// Destroys after success; aborts when a call failed, an exception is under way, or abort() was called.
+  /// Destroys after success; aborts when a call failed or an exception is under way.
   ~NcclComm();
   NcclComm(NcclComm&& other) noexcept;
   NcclComm& operator=(NcclComm&& other) noexcept;
@@ -49,11 +51,13 @@ class NcclComm {
 
   /// An error that came up later, on the device; NcclError if there is one.
   void check();
-  /// Makes calls of this rank that hang return; the only call allowed from another thread.
+  /// Ends what is enqueued or hangs without waiting for the other ranks; calls fail afterwards. From any thread.
   void abort() noexcept;
 
  private:
-  void* comm_ = nullptr;
+  void enqueued(int result, const char* call);
+
+  std::atomic<void*> comm_{nullptr};  // taken by whoever ends it
   int rank_ = 0;
   int size_ = 1;
   bool failed_ = false;

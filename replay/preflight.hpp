@@ -60,8 +60,8 @@ void check_devices(const Needs& needs, const Machine& machine, const CompiledFor
 /// Device and host memory suffice. InputError. Returns what may turn out too small, one clause each.
 std::vector<std::string> check_memory(const Needs& needs, const Machine& machine);
 
-/// Asks driver, devices and host; a device that cannot be asked makes `problem`. Creates contexts on `devices`; all of
-/// them when empty (the others stay in the list without free bytes). In a build without CUDA: all empty.
+/// Asks driver, devices and host; what cannot be asked makes `problem`. Creates contexts on `devices`; all of
+/// them when empty (the others stay in the list without free bytes). In builds with CUDA.
 Machine read_machine(std::span<const int> devices);
 /// Of this build.
 CompiledFor compiled_for();

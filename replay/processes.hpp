@@ -7,6 +7,7 @@
 // Not here: tensors (nccl.hpp).
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,14 +22,16 @@ namespace ebb::replay {
 enum class Launcher : std::uint8_t { none, open_mpi, pmi, slurm, torchrun };
 std::string_view name_of(Launcher launcher);
 
-/// What the environment says. Without a launcher: one process, rank 0.
+/// What the environment says. Without a launcher: one process, rank 0. A launcher inside another one counts (torchrun
+/// under srun, mpirun in a Slurm job); a Slurm job's own script is no step, so not started several times.
 struct ProcessPlace {
   Launcher launcher = Launcher::none;
   int rank = 0;
   int size = 1;
   int local_rank = 0;
   int local_size = 1;
-  std::string master_address;  // empty: not given, and not all are on this host
+  bool mpi = false;            // the launcher can introduce processes that speak MPI
+  std::string master_address;  // of rank 0; empty: not given, and not all are on this host
   int master_port = 0;
 
   bool operator==(const ProcessPlace&) const = default;
