@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "models/errors.hpp"
+#include "models/quantity_text.hpp"
 #include "replay/cuda.hpp"
 #include "replay/device_memory.hpp"
+#include "replay/numa.hpp"
 #include "replay/preflight.hpp"
 #include "replay/processes.hpp"
 #include "replay/rank_thread.hpp"
@@ -97,8 +99,42 @@ NcclIds make_ids(OwnPart& own, const ExecuteOptions& options, std::vector<std::s
   return own.processes ? exchange_ids(*own.processes, ids) : ids;
 }
 
+/// Where each rank runs, and with whom it shares CPUs. Of other processes only the number on this host is known.
+std::vector<RankPlace> places_of(const OwnPart& own) {
+  std::vector<RankPlace> places(own.devices.size());
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    places[i] = {own.devices[i], numa_node_of(pci_bus_id(own.devices[i])).value_or(-1), 0, 0};
+  }
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    for (std::size_t j = 0; j < places.size(); ++j) {
+      if (places[j].node != places[i].node) continue;
+      places[i].index += j < i ? 1 : 0;
+      ++places[i].sharers;
+    }
+  }
+  if (own.processes) {
+    const ProcessPlace& process = own.processes->place();
+    places[0] = {own.devices[0], -1, static_cast<std::size_t>(process.local_rank),
+                 static_cast<std::size_t>(process.local_size)};
+  }
+  return places;
+}
+
+/// Memory that was taken before the run is in the driver's figures too.
+void note_other_users(const OwnPart& own, const Machine& machine, std::vector<std::string>& remarks) {
+  constexpr Bytes kContext = 2_GiB;  // more than a context takes
+  for (const int device : own.devices) {
+    const Gpu& gpu = machine.devices[static_cast<std::size_t>(device)];
+    const Bytes used = gpu.total - gpu.free;
+    if (used <= kContext) continue;
+    remarks.push_back(
+        fmt::format("device {}: {} were in use before the run (context included); the driver's peak has them too",
+                    device, format_bytes(used)));
+  }
+}
+
 /// One thread a rank; returns when all have ended, throws the first error.
-std::vector<RankRecord> run_threads(std::span<const Program> programs, std::span<const int> devices,
+std::vector<RankRecord> run_threads(std::span<const Program> programs, std::span<const RankPlace> places,
                                     RunShared& shared) {
   std::vector<RankRecord> records(programs.size());
   {
@@ -106,7 +142,7 @@ std::vector<RankRecord> run_threads(std::span<const Program> programs, std::span
     for (std::size_t i = 0; i < programs.size(); ++i) {
       threads.emplace_back([&, i] {
         try {
-          records[i] = run_rank(programs[i], {devices[i], i, programs.size()}, shared);
+          records[i] = run_rank(programs[i], places[i], shared);
         } catch (const Stopped&) {
         } catch (...) {
           shared.stop(std::current_exception());
@@ -178,13 +214,14 @@ RunResult execute(std::span<const Program> programs, const ExecuteOptions& optio
   const Machine machine = read_machine(own.devices);
   check_devices(needs, machine, compiled_for());
   result.remarks = check_memory(needs, machine);
+  note_other_users(own, machine, result.remarks);
 
   RunShared shared(options, static_cast<int>(own.programs.size()));
   shared.processes = own.processes ? &*own.processes : nullptr;
   shared.ids = make_ids(own, options, result.remarks);
   result.provenance = provenance(machine, own.devices, !shared.ids.empty());
 
-  std::vector<RankRecord> records = run_threads(own.programs, own.devices, shared);
+  std::vector<RankRecord> records = run_threads(own.programs, places_of(own), shared);
   const std::size_t shown = repeat_to_show(own, records);
   for (std::size_t r = 0; r < records.size(); ++r) {
     result.ranks.push_back(rank_run(own.programs[r], records[r], shown, result.remarks));

@@ -54,8 +54,9 @@ struct RankRecord {
 /// Where a rank runs.
 struct RankPlace {
   int device = 0;
-  std::size_t index = 0;  // among the ranks of this host
-  std::size_t ranks = 1;
+  int node = -1;            // NUMA node of the device; -1: unknown
+  std::size_t index = 0;    // among the ranks whose devices hang on that node, which share its CPUs ...
+  std::size_t sharers = 1;  // ... so many
 };
 
 /// The body of the thread. Throws what went wrong, after stop(); Stopped when another rank failed.
