@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "models/errors.hpp"
 #include "models/text_output.hpp"
 #include "replay/commands.hpp"
 #include "replay/plan_files.hpp"
