@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "models/cluster_figures.hpp"
 #include "models/quantity_text.hpp"
 #include "models/text_file.hpp"
 #include "models/yaml_fields.hpp"
@@ -14,111 +15,6 @@ namespace {
 
 /// Sizes of one `both_by_size`: the simulator keeps a rate for each.
 constexpr std::size_t kMostSizes = 8;
-
-// One list of figures for each block, walked by the reader and the writer alike. `field` takes (key, figure).
-
-template <class Gpu, class Field>
-void for_each(Gpu& gpu, const Field& field) requires std::is_same_v<std::remove_const_t<Gpu>, ebb::Gpu> {
-  field("memory", gpu.memory);
-  field("context", gpu.context);
-  field("hbm", gpu.hbm);
-  field("adam", gpu.adam);
-  field("adam_foreach", gpu.adam_foreach);
-  field("matrix_bf16", gpu.matrix_bf16);
-  field("matrix_fp8", gpu.matrix_fp8);
-  field("compute_efficiency", gpu.compute_efficiency);
-}
-
-template <class Link, class Field>
-void for_each(Link& link, const Field& field) requires std::is_same_v<std::remove_const_t<Link>, HostLink> {
-  field("h2d", link.h2d);
-  field("d2h", link.d2h);
-  field("both", link.both);
-  field("d2h_weight", link.d2h_weight);
-  field("host_one_way", link.host_one_way);
-  field("host_both", link.host_both);
-  field("latency", link.latency);
-}
-
-template <class Host, class Field>
-void for_each(Host& host, const Field& field) requires std::is_same_v<std::remove_const_t<Host>, ebb::Host> {
-  field("memory", host.memory);
-  field("cpu_adam", host.cpu_adam);
-  field("pin_seconds_per_gib", host.pin_seconds_per_gib);
-}
-
-template <class Calls, class Field>
-void for_each(Calls& calls, const Field& field) requires std::is_same_v<std::remove_const_t<Calls>, ebb::Calls> {
-  field("launch", calls.launch);
-  field("copy", calls.copy);
-  field("synchronize", calls.synchronize);
-  field("chunk", calls.chunk);
-  field("tensor_scan", calls.tensor_scan);
-}
-
-template <class Net, class Field>
-void for_each(Net& net, const Field& field) requires std::is_same_v<std::remove_const_t<Net>, Interconnect> {
-  field("nvlink", net.nvlink);
-  field("nvlink_latency", net.nvlink_latency);
-  field("network", net.network);
-  field("network_latency", net.network_latency);
-}
-
-template <class Field>
-void for_each(const Topology&, const Field&) {}
-
-template <class Field>
-void for_each(const Storage&, const Field&) {}
-
-// The same for figures that have a default.
-
-template <class Block, class Field>
-void for_each_optional(Block&, const Field&) {}
-
-template <class Link, class Field>
-void for_each_optional(Link& link, const Field& field) requires std::is_same_v<std::remove_const_t<Link>, HostLink> {
-  field("both_by_size", link.both_by_size);
-  field("pageable_h2d", link.pageable_h2d);
-  field("pageable_d2h", link.pageable_d2h);
-}
-
-template <class Topology, class Field>
-void for_each_optional(Topology& topology,
-                       const Field& field) requires std::is_same_v<std::remove_const_t<Topology>, ebb::Topology> {
-  field("switch_one_way", topology.switch_one_way);
-  field("switch_both", topology.switch_both);
-  field("socket_one_way", topology.socket_one_way);
-  field("socket_both", topology.socket_both);
-  field("socket_memory", topology.socket_memory);
-  field("inter_socket", topology.inter_socket);
-  field("remote_memory", topology.remote_memory);
-}
-
-template <class Host, class Field>
-void for_each_optional(Host& host, const Field& field) requires std::is_same_v<std::remove_const_t<Host>, ebb::Host> {
-  field("pin_call", host.pin_call);
-}
-
-template <class Calls, class Field>
-void for_each_optional(Calls& calls,
-                       const Field& field) requires std::is_same_v<std::remove_const_t<Calls>, ebb::Calls> {
-  field("event", calls.event);
-  field("collective", calls.collective);
-  field("allocate", calls.allocate);
-}
-
-template <class Net, class Field>
-void for_each_optional(Net& net, const Field& field) requires std::is_same_v<std::remove_const_t<Net>, Interconnect> {
-  field("collective_floor", net.collective_floor);
-  field("copy_interference", net.copy_interference);
-}
-
-template <class Storage, class Field>
-void for_each_optional(Storage& storage,
-                       const Field& field) requires std::is_same_v<std::remove_const_t<Storage>, ebb::Storage> {
-  field("read", storage.read);
-  field("write", storage.write);
-}
 
 void parse_value(const std::string& text, const Place& place, Bytes& out) { out = parse_bytes(text, place); }
 void parse_value(const std::string& text, const Place& place, BytesPerSecond& out) {
@@ -258,70 +154,6 @@ Cluster read_cluster(const YamlNode& node, const std::string& name, const std::s
 Cluster load_cluster(const std::filesystem::path& file) {
   const std::string text = read_text_file(file, kMostYamlBytes);
   return read_cluster(parse_yaml(text, file.string()), file.stem().string());
-}
-
-namespace {
-
-void write_value(double value, YamlWriter& writer) { writer.field("value", value); }
-
-void write_value(const std::vector<SizedRate>& points, YamlWriter& writer) {
-  writer.open("value");
-  for (const SizedRate& point : points) writer.field(exact_text(point.bytes), exact_text(point.rate));
-  writer.close();
-}
-
-template <class Unit, class Rep>
-void write_value(Quantity<Unit, Rep> value, YamlWriter& writer) {
-  writer.field("value", exact_text(value));
-}
-
-template <class Block>
-void write_figures(const Block& block, YamlWriter& writer) {
-  const auto write = [&](std::string_view key, const auto& figure) {
-    writer.open(key);
-    write_value(figure.value, writer);
-    writer.field("source", figure.source);
-    writer.close();
-  };
-  for_each(block, write);
-  for_each_optional(block, [&](std::string_view key, const auto& figure) {
-    if (!figure.source.starts_with("default")) write(key, figure);
-  });
-  writer.close();
-}
-
-}  // namespace
-
-void write_cluster(const Cluster& cluster, YamlWriter& writer) {
-  writer.field("name", cluster.name);
-  writer.field("gpus_per_host", cluster.gpus_per_host);
-  writer.open("gpu");
-  writer.field("name", cluster.gpu.name);
-  write_figures(cluster.gpu, writer);
-  writer.open("host_link");
-  write_figures(cluster.host_link, writer);
-  if (!(cluster.topology == Topology{})) {
-    writer.open("topology");
-    writer.field("gpus_per_switch", cluster.topology.gpus_per_switch);
-    write_figures(cluster.topology, writer);
-  }
-  writer.open("host");
-  writer.field("sockets", cluster.host.sockets);
-  write_figures(cluster.host, writer);
-  writer.open("calls");
-  write_figures(cluster.calls, writer);
-  writer.open("interconnect");
-  writer.field("nvlink_domain", cluster.interconnect.nvlink_domain);
-  write_figures(cluster.interconnect, writer);
-  if (cluster.storage == Storage{}) return;
-  writer.open("storage");
-  write_figures(cluster.storage, writer);
-}
-
-std::string write_cluster(const Cluster& cluster) {
-  YamlWriter writer;
-  write_cluster(cluster, writer);
-  return writer.text();
 }
 
 std::vector<std::string> default_figures(const Cluster& cluster) {

@@ -40,6 +40,26 @@ std::string_view name_of(Memory memory) {
   return "";
 }
 
+std::string_view name_of(Role role) {
+  switch (role) {
+    case Role::other:
+      return "other";
+    case Role::params:
+      return "params";
+    case Role::grads:
+      return "grads";
+    case Role::grad_copies:
+      return "grad-copies";
+    case Role::state:
+      return "state";
+    case Role::norm:
+      return "norm";
+    case Role::staging:
+      return "staging";
+  }
+  return "";
+}
+
 std::string_view name_of(StreamKind kind) {
   switch (kind) {
     case StreamKind::host:

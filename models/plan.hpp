@@ -19,6 +19,7 @@
 
 #include "models/ids.hpp"
 #include "models/policy.hpp"
+#include "models/precision.hpp"
 #include "models/units.hpp"
 
 namespace ebb {
@@ -31,6 +32,31 @@ std::string_view name_of(Phase phase);
 enum class Memory : std::uint8_t { device, pinned, pageable };
 std::string_view name_of(Memory memory);
 
+/// What a buffer is for, so that a replay knows what its bytes mean.
+enum class Role : std::uint8_t {
+  other,        // bytes that only take room: activations, workspaces, scratch
+  params,       // model parameters in Precision::params, padded elements (Plan::buckets)
+  grads,        // gradients in Precision::grads, padded elements
+  grad_copies,  // fp32 copies of the gradients of owned elements, packed
+  state,        // optimizer state: Buffer::states of Buffer::holds
+  norm,         // the sum of squares of the gradients: one fp32
+  staging,      // fp32 elements on their way to or from the host, one shard at a time
+};
+std::string_view name_of(Role role);
+
+/// Which states an op moves or updates, or a buffer holds; a bit set.
+enum StateBits : std::uint8_t { kExpAvg = 1, kExpAvgSq = 2, kMaster = 4, kGrads = 8, kParams = 16 };
+inline constexpr std::uint8_t kMoments = kExpAvg | kExpAvgSq;
+inline constexpr std::uint8_t kAllState = kMoments | kMaster;
+
+/// Elements [begin, end) of the rank's owned elements, packed in optimizer order (see Plan::shards).
+struct ElementRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  Numel numel() const { return {end - begin}; }
+  bool operator==(const ElementRange&) const = default;
+};
+
 struct Buffer {
   std::string name;
   Memory memory = Memory::device;
@@ -39,6 +65,11 @@ struct Buffer {
   /// Not alive when this phase ends: a window of the optimizer step, or state that must be away by then. It may live
   /// again afterwards.
   std::optional<Phase> ends_with = std::nullopt;
+  Role role = Role::other;
+  std::uint8_t states = 0;  // StateBits that it holds (role state)
+  ElementRange holds{};     // ... of these owned elements; empty: of the op's range, as in a slot that is reused
+  bool packed = false;      // its states lie one after another without a gap, each over the whole range; otherwise
+                            // shard by shard, each tensor at a multiple of 256 bytes
 
   bool operator==(const Buffer&) const = default;
 };
@@ -87,20 +118,7 @@ enum class Work : std::uint8_t {
 };
 std::string_view name_of(Work work);
 
-/// Which states an op moves or updates; a bit set.
-enum StateBits : std::uint8_t { kExpAvg = 1, kExpAvgSq = 2, kMaster = 4, kGrads = 8, kParams = 16 };
-inline constexpr std::uint8_t kMoments = kExpAvg | kExpAvgSq;
-inline constexpr std::uint8_t kAllState = kMoments | kMaster;
-
 inline constexpr std::uint32_t kNoChunk = 0xffffffffU;
-
-/// Elements [begin, end) of the rank's owned elements, packed in optimizer order (see Plan::shards).
-struct ElementRange {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-  Numel numel() const { return {end - begin}; }
-  bool operator==(const ElementRange&) const = default;
-};
 
 struct Op {
   OpKind kind = OpKind::compute;
@@ -108,6 +126,7 @@ struct Op {
   Work work = Work::none;
   std::uint8_t states = 0;       // StateBits
   Memory host = Memory::pinned;  // copies: the host side
+  bool expert = false;           // collectives of parameters and gradients: of the expert buckets, else the others
   StreamId stream{};
   std::uint32_t chunk = kNoChunk;
   std::uint32_t calls = 1;       // pieces of a copy, launches of a kernel, repetitions of host work
@@ -120,7 +139,7 @@ struct Op {
   OpId after{};       // release only: the storage comes back no earlier than this op's end
   Bytes bytes{0};
   ElementRange range{};  // copies of state and Adam: which elements
-  Ticks duration{0};     // compute only
+  Ticks duration{0};     // compute: how long; host_work of a framework: what it costs (the cluster's calls)
 
   bool operator==(const Op&) const = default;
 };
@@ -129,8 +148,19 @@ struct Op {
 struct PlanShard {
   std::string name;
   Numel numel{0};
+  Numel at{0};  // its first element among the padded elements
 
   bool operator==(const PlanShard&) const = default;
+};
+
+/// Padded elements [begin, end) that a collective moves as one; its ranks own equal parts of it in rank order.
+struct PlanBucket {
+  Numel begin{0};
+  Numel end{0};
+  bool expert = false;
+
+  Numel numel() const { return end - begin; }
+  bool operator==(const PlanBucket&) const = default;
 };
 
 /// The ranks of a collective: first, first + stride, ... (`members` of them).
@@ -146,6 +176,8 @@ struct Plan {
   std::string job;
   Candidate candidate;
   std::int64_t rank = 0;
+  Precision precision;              // the types that the policy works in
+  std::vector<PlanBucket> buckets;  // ascending, without gaps: all padded elements in gradient order
   std::vector<PlanShard> shards;
   std::vector<Stream> streams;
   std::vector<Buffer> buffers;
@@ -154,6 +186,23 @@ struct Plan {
 
   std::span<const OpId> deps_of(const Op& op) const { return {deps.data() + op.deps_begin, op.deps_count}; }
 };
+
+/// Bytes of one element of a single state, gradient or parameter bit in these types.
+constexpr std::int64_t bytes_per_element(const Precision& precision, StateBits state) {
+  switch (state) {
+    case kExpAvg:
+      return size_of(precision.exp_avg);
+    case kExpAvgSq:
+      return size_of(precision.exp_avg_sq);
+    case kMaster:
+      return precision.master_bytes();
+    case kGrads:
+      return size_of(precision.grads);
+    case kParams:
+      return size_of(precision.params);
+  }
+  return 0;
+}
 
 /// The group that the plan's rank forms with others in a collective. Rank orders such as "tp-cp-ep-dp-pp" start every
 /// group at a multiple of members * stride, plus the rank's place below the stride.

@@ -1,28 +1,28 @@
-// Plan and Timeline as JSON text: how `ebb` and `ebb-replay` talk. One line an op, keys in a fixed order, integers
-// only where the value is an integer (bytes, elements, picoseconds), defaults left out: the same plan is always the
-// same bytes. What is read back is checked as far as one document can be (types, ranges, indices, order of
-// dependencies); hazards are planner/verify's question.
+// Plans as JSON text: how `ebb` and `ebb-replay` talk (and back: timeline_file.hpp). A plan file holds the plans of the
+// ranks that run together on one host. One line an op, keys in a fixed order, integers only where the value is an
+// integer (bytes, elements, picoseconds), defaults left out: the same plan is always the same bytes. What is read back
+// is checked as far as one document can be (types, ranges, indices, order of dependencies); hazards are
+// planner/verify's question.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/plan.hpp"
-#include "models/timeline.hpp"
 
 namespace ebb {
 
-inline constexpr int kPlanJsonVersion = 1;
-inline constexpr int kTimelineJsonVersion = 1;
+inline constexpr int kPlanJsonVersion = 2;
 
-std::string_view name_of(TimelineSource source);
-
-std::string to_json(const Plan& plan);
-std::string to_json(const Timeline& timeline);
+/// Ranks ascending. Precondition: not empty.
+std::string to_json(std::span<const Plan> plans);
+inline std::string to_json(const Plan& plan) { return to_json(std::span(&plan, 1)); }
 
 /// `file` is for messages only. InputError with line and column when the text is no JSON, else with the path of the
-/// value ("ops[12].stream"). Dependency lists come back in the order of ops.
-Plan plan_from_json(std::string_view text, const std::string& file);
-Timeline timeline_from_json(std::string_view text, const std::string& file);
+/// value ("ranks[0].ops[12].stream"). Dependency lists come back in the order of ops. At least one plan, ranks
+/// ascending.
+std::vector<Plan> plans_from_json(std::string_view text, const std::string& file);
 
 }  // namespace ebb

@@ -234,6 +234,9 @@ namespace {
 template <class Parse>
 std::string shortest_exact(double value, std::initializer_list<const char*> units, const Parse& parse_text) {
   std::string best = fmt::format("{}", value);
+  // The parser goes by way of a long double: a text half-way between two doubles there may come back as the other.
+  // With all that a long double holds, the value itself is what is nearest.
+  if (parse_text(best) != value) best = fmt::format("{:.21g}", value);
   for (const char* unit : units) {
     const double factor = parse_text(fmt::format("1{}", unit));
     const std::string text = fmt::format("{}{}", value / factor, unit);
@@ -250,6 +253,10 @@ std::string exact_text(Bytes bytes) {
     if (bytes.value >= factor && bytes.value % factor == 0) return fmt::format("{}{}", bytes.value / factor, unit);
   }
   return std::to_string(bytes.value);
+}
+
+std::string exact_text(double ratio) {
+  return shortest_exact(ratio, {}, [](const std::string& text) { return parse_ratio(text); });
 }
 
 std::string exact_text(BytesPerSecond rate) {

@@ -37,6 +37,7 @@ std::string format_bandwidth(BytesPerSecond rate);
 
 /// For files: the shortest text that the parsers above turn back into exactly the same value.
 std::string exact_text(Bytes bytes);
+std::string exact_text(double ratio);
 std::string exact_text(BytesPerSecond rate);
 std::string exact_text(FlopsPerSecond rate);
 std::string exact_text(Seconds seconds);

@@ -99,6 +99,10 @@ void raise(PhaseSummary& phase, const Live& live) {
 
 }  // namespace
 
+std::string_view name_of(TimelineSource source) {
+  return source == TimelineSource::predicted ? "predicted" : "measured";
+}
+
 void summarize(const Plan& plan, const Timeline& timeline, std::vector<MemoryEvent>& scratch, StepSummary& out) {
   EBB_ASSERT(timeline.start.size() == plan.ops.size() && timeline.end.size() == plan.ops.size());
   const auto ends = phase_ends(plan, timeline, out.phases);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/plan.hpp"
@@ -11,6 +12,7 @@
 namespace ebb {
 
 enum class TimelineSource : std::uint8_t { predicted, measured };
+std::string_view name_of(TimelineSource source);
 
 struct Timeline {
   TimelineSource source = TimelineSource::predicted;

@@ -5,6 +5,7 @@
 #include "models/quantity_text.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
+#include "planner/host_plans.hpp"
 #include "reports/answer_json.hpp"
 #include "reports/answer_text.hpp"
 
@@ -45,7 +46,7 @@ int run_plan(const PlanOptions& options) {
         simulate_command(options, report.candidates[*result.recommended]) + "   (memory and time phase by phase)";
 
   if (options.plan_file && result.recommended)
-    write_file(*options.plan_file, to_json(plan_of(job, result.candidates[*result.recommended].candidate)));
+    write_file(*options.plan_file, to_json(host_plans(job, result.candidates[*result.recommended].candidate).plans));
   if (options.plan_file && !result.recommended)
     fmt::print(stderr, "ebb: nothing fits, so no plan was written to {}\n", *options.plan_file);
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));

@@ -3,6 +3,7 @@
 #include "models/plan_json.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
+#include "planner/host_plans.hpp"
 #include "reports/answer_json.hpp"
 #include "reports/answer_text.hpp"
 
@@ -20,7 +21,7 @@ int run_simulate(const SimulateOptions& options) {
   const Life life = life_of(job, answer);
   report.phases = report_of(life);
   report.host_limits = life.host_limits;
-  if (options.plan_file) write_file(*options.plan_file, to_json(plan_of(job, candidate)));
+  if (options.plan_file) write_file(*options.plan_file, to_json(host_plans(job, candidate).plans));
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return 0;
 }

@@ -25,7 +25,7 @@ void add_parameters(const Job& job, const StageLayout& stage, Footprint& footpri
     for (const ParameterRange& range : buffer.ranges)  // parameters stay tensors of their own
       buffers += memory::allocated_bytes(bytes_of(range.end - range.start, size_of(job.precision.params)));
   }
-  terms.push_back({"parameters", buffers});
+  terms.push_back({"parameters", buffers, Role::params});
   const WeightCopies copies = weight_copies(job, stage);
   if (!copies.always.empty()) terms.push_back({"fp8 weight copies", copies.always_bytes()});
   if (copies.columns.empty()) return;
@@ -63,7 +63,7 @@ Footprint footprint_of(const Job& job, const StageLayout& stage, Numel owned) {
   add_parameters(job, stage, footprint);
   Numel padded{0};
   for (const BufferLayout& buffer : stage.buffers) padded += buffer.numel;
-  footprint.resident.push_back({"gradients", bytes_of(padded, size_of(job.precision.grads))});
+  footprint.resident.push_back({"gradients", bytes_of(padded, size_of(job.precision.grads)), Role::grads});
   add_workspaces(job, footprint.resident);
   const StageActivations alive = stage_activations(job, stage);
   if (alive.shared_buffer.value > 0) footprint.resident.push_back({"gather and score buffer", alive.shared_buffer});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/job.hpp"
+#include "models/plan.hpp"
 #include "models/units.hpp"
 #include "planner/layout.hpp"
 
@@ -16,6 +17,7 @@ namespace ebb {
 struct Term {
   std::string name;
   Bytes bytes{0};
+  Role role = Role::other;  // of the buffer in a plan
 };
 
 struct Footprint {

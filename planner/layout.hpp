@@ -85,6 +85,7 @@ struct Shard {
   std::uint16_t group = 0;      // parameter group inside it: 0 decayed, 1 not decayed, ... (shards.cpp)
   Numel numel{0};
   Numel offset{0};           // first element inside the parameter
+  Numel start{0};            // first element inside the buffer
   std::uint8_t moments = 2;  // state tensors beside the master: Adam 2, momentum alone 1
 };
 

@@ -35,10 +35,15 @@ void describe(const RankModel& rank, const Candidate& candidate, Plan& plan) {
   plan.job = rank.job->name;
   plan.candidate = candidate;
   plan.rank = rank.rank;
+  plan.precision = precision_of(*rank.job, candidate.policy);
+  plan.buckets = rank.padded.buckets;
   plan.shards.resize(rank.shards.size());
   for (std::size_t i = 0; i < rank.shards.size(); ++i) {
-    plan.shards[i].name = rank.stage->parameters[rank.shards[i].parameter].name;
-    plan.shards[i].numel = rank.shards[i].numel;
+    const Shard& shard = rank.shards[i];
+    const Numel bucket = rank.stage->buffers[shard.buffer].buckets[shard.bucket].start;
+    plan.shards[i].name = rank.stage->parameters[shard.parameter].name;
+    plan.shards[i].numel = shard.numel;
+    plan.shards[i].at = Numel{rank.padded.begin[shard.buffer][shard.bucket]} + shard.start - bucket;
   }
 }
 
@@ -84,15 +89,22 @@ std::size_t shards_on_host(const RankModel& rank, double fraction) {
 }
 
 void host_call(PlanBuilder& plan, const RankModel& rank, std::uint32_t chunk, std::uint32_t passes) {
-  plan.add(
-      {.kind = OpKind::host_work, .phase = Phase::step, .work = Work::chunk_overhead, .stream = kHost, .chunk = chunk});
+  const Calls& calls = rank.job->cluster.calls;
+  plan.add({.kind = OpKind::host_work,
+            .phase = Phase::step,
+            .work = Work::chunk_overhead,
+            .stream = kHost,
+            .chunk = chunk,
+            .duration = to_ticks(calls.chunk.value)});
   if (passes == 0) return;
+  const std::uint32_t scans = passes * static_cast<std::uint32_t>(rank.shards.size());
   plan.add({.kind = OpKind::host_work,
             .phase = Phase::step,
             .work = Work::tensor_scan,
             .stream = kHost,
             .chunk = chunk,
-            .calls = passes * static_cast<std::uint32_t>(rank.shards.size())});
+            .calls = scans,
+            .duration = to_ticks({scans * calls.tensor_scan.value.value})});
 }
 
 OpId copy_state(PlanBuilder& plan, const RankModel& rank, OpKind direction, Phase phase, std::uint8_t states,

@@ -11,6 +11,7 @@
 #include "planner/compute_model.hpp"
 #include "planner/footprint.hpp"
 #include "planner/layout.hpp"
+#include "planner/overlap_pieces.hpp"
 
 namespace ebb {
 
@@ -21,6 +22,7 @@ struct RankModel {
   std::int64_t rank = 0;               // a global rank with these coordinates
   std::vector<Shard> shards;           // optimizer order
   Numel owned{0};
+  PaddedOrder padded;
   Footprint footprint;
   ComputeTime compute;
 };

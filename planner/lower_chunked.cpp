@@ -20,6 +20,7 @@ void chunk_step(PlanBuilder& plan, const RankModel& rank, AdamKernel kernel, con
   host_call(plan, rank, part.chunk, kPassesPerChunk);
   const BufferId buffer =
       plan.buffer("chunk", part.chunk, allocated_state(rank.job->precision, part.shards, kAllState), Phase::step);
+  plan.state(buffer, held_states(rank.job->precision), part.range);
   const std::uint32_t states = static_cast<std::uint32_t>(std::popcount(held_states(rank.job->precision)));
   const OpId room = plan.allocate(buffer, Phase::step, part.chunk, states * part.tensors());
   copy_state(plan, rank, OpKind::copy_h2d, Phase::step, kMaster, part, buffer, {room});

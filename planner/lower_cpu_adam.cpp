@@ -29,22 +29,25 @@ Bytes staging_bytes(const Part& part) {
   return memory::allocated_bytes(bytes_of(largest, kWireBytes));
 }
 
-OpId convert(PlanBuilder& plan, const Part& part, StateBits what, Dtype stored, BufferId staging,
-             std::initializer_list<OpId> deps) {
+/// One shard that moves, and where it lies in the rank's elements.
+Part tensor_of(const Part& part, std::size_t index, std::int64_t begin) {
+  return {part.shards.subspan(index, 1), {begin, begin + part.shards[index].numel.value}};
+}
+
+/// Between the type it is stored in and the wire's, through `staging`.
+OpId convert(PlanBuilder& plan, const Part& part, StateBits what, Dtype stored, BufferId staging, OpId dep) {
   return plan.add({.kind = OpKind::kernel,
                    .phase = Phase::step,
                    .work = Work::cast,
                    .states = what,
                    .stream = kComputeStream,
-                   .calls = part.tensors(),
                    .buffer = staging,
                    .bytes = bytes_of(part.range.numel(), kWireBytes + size_of(stored)),
                    .range = part.range},
-                  deps);
+                  {dep});
 }
 
-OpId wire(PlanBuilder& plan, OpKind direction, const Part& part, StateBits what, BufferId staging,
-          std::initializer_list<OpId> deps) {
+OpId wire(PlanBuilder& plan, OpKind direction, const Part& part, StateBits what, BufferId staging, OpId dep) {
   return plan.add({.kind = direction,
                    .phase = Phase::step,
                    .states = what,
@@ -53,7 +56,35 @@ OpId wire(PlanBuilder& plan, OpKind direction, const Part& part, StateBits what,
                    .buffer = staging,
                    .bytes = bytes_of(part.range.numel(), kWireBytes),
                    .range = part.range},
-                  deps);
+                  {dep});
+}
+
+/// Gradients to the host: as they are where they are fp32, else tensor by tensor through `staging`.
+OpId grads_out(PlanBuilder& plan, const RankModel& rank, const Part& moves, BufferId staging, OpId room) {
+  const Dtype stored = rank.job->precision.grads;
+  if (stored == Dtype::fp32) return wire(plan, OpKind::copy_d2h, moves, kGrads, BufferId::none(), room);
+  OpId out = room;
+  std::int64_t begin = moves.range.begin;
+  for (std::size_t i = 0; i < moves.shards.size(); ++i) {
+    if (moves.shards[i].numel.value == 0) continue;
+    const Part tensor = tensor_of(moves, i, begin);
+    out = wire(plan, OpKind::copy_d2h, tensor, kGrads, staging, convert(plan, tensor, kGrads, stored, staging, out));
+    begin = tensor.range.end;
+  }
+  return out;
+}
+
+/// Stepped masters to the device and into the parameters, tensor by tensor through `staging`.
+void params_in(PlanBuilder& plan, const RankModel& rank, const Part& moves, BufferId staging) {
+  OpId free;
+  std::int64_t begin = moves.range.begin;
+  for (std::size_t i = 0; i < moves.shards.size(); ++i) {
+    if (moves.shards[i].numel.value == 0) continue;
+    const Part tensor = tensor_of(moves, i, begin);
+    const OpId in = wire(plan, OpKind::copy_h2d, tensor, kParams, staging, free);
+    free = convert(plan, tensor, kParams, rank.job->precision.params, staging, in);
+    begin = tensor.range.end;
+  }
 }
 
 }  // namespace
@@ -72,6 +103,7 @@ void lower_cpu_adam(PlanBuilder& plan, const RankModel& rank, double fraction) {
   if (stays.tensors() > 0) {
     const Bytes bytes = allocated_state(precision, stays.shards, kAllState);
     state = plan.buffer("optimizer state", Memory::device, bytes, true);
+    plan.state(state, held_states(precision), stays.range);
   }
   StepFrame frame(plan, rank, hybrid_frame(rank, stays));
   frame.zero_grads();
@@ -79,10 +111,8 @@ void lower_cpu_adam(PlanBuilder& plan, const RankModel& rank, double fraction) {
   frame.finalize();
 
   const BufferId staging = plan.buffer("staging", Memory::device, staging_bytes(moves), false, Phase::step);
-  OpId ready = plan.allocate(staging, Phase::step);
-  const bool converts = job.precision.grads != Dtype::fp32;
-  if (converts) ready = convert(plan, moves, kGrads, job.precision.grads, staging, {});
-  const OpId out = wire(plan, OpKind::copy_d2h, moves, kGrads, converts ? staging : BufferId::none(), {ready});
+  plan.role(staging, Role::staging);
+  const OpId out = grads_out(plan, rank, moves, staging, plan.allocate(staging, Phase::step));
   if (stays.tensors() > 0) step_on_device(plan, rank, precision, kernel, stays, state);
   plan.add({.kind = OpKind::host_wait, .phase = Phase::step, .stream = kHost}, {out});
   plan.add({.kind = OpKind::host_work,
@@ -92,8 +122,7 @@ void lower_cpu_adam(PlanBuilder& plan, const RankModel& rank, double fraction) {
             .stream = kHost,
             .bytes = bytes_of(moves.range.numel(), adam_bytes_per_element({}, false)),
             .range = moves.range});
-  const OpId in = wire(plan, OpKind::copy_h2d, moves, kParams, staging, {});
-  convert(plan, moves, kParams, job.precision.params, staging, {in});
+  params_in(plan, rank, moves, staging);
   plan.release(staging, Phase::step);
   frame.close();
 }

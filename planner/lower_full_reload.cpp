@@ -16,6 +16,7 @@ void lower_full_reload(PlanBuilder& plan, const RankModel& rank) {
   const Part all = whole(rank);
   const BufferId state = plan.buffer("optimizer state", Memory::device,
                                      allocated_state(job.precision, rank.shards, kAllState), true, Phase::forward);
+  plan.state(state, held_states(job.precision), all.range);
   StepFrame frame(plan, rank, standard_frame(rank));
 
   const OpId out = copy_state(plan, rank, OpKind::copy_d2h, Phase::forward, kAllState, all, state, {});

@@ -64,6 +64,7 @@ void lower_pipelined(PlanBuilder& plan, const RankModel& rank, Numel slot_numel,
   const Bytes slot_bytes = memory::allocated_bytes(bytes_of(slot_numel, job.precision.state_bytes()));
   for (std::size_t s = 0; s < ring.size(); ++s) {
     ring[s].buffer = plan.buffer("slot", s, slot_bytes, Phase::step);
+    plan.state(ring[s].buffer, held_states(job.precision), {}, true);
     ring[s].free = plan.allocate(ring[s].buffer, Phase::step);
   }
   for (std::int64_t k = 0; k < chunks; ++k) {

@@ -11,6 +11,7 @@ void lower_resident(PlanBuilder& plan, const RankModel& rank) {
   const Part all = whole(rank);
   const BufferId state =
       plan.buffer("optimizer state", Memory::device, allocated_state(job.precision, rank.shards, kAllState), true);
+  plan.state(state, held_states(job.precision), all.range);
   StepFrame frame(plan, rank, standard_frame(rank));
   frame.zero_grads();
   frame.forward_backward();

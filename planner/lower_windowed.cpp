@@ -79,10 +79,12 @@ Windowed::Windowed(PlanBuilder& plan, const RankModel& rank, std::int64_t chunk_
     if (manager.moves.tensors() > 0) {
       const Bytes bytes = allocated_state(precision, manager.moves.shards, kMaster);
       manager.masters = plan.buffer("master weights", Memory::device, bytes, true, Phase::forward);
+      plan.state(manager.masters, held_states(precision) & kMaster, manager.moves.range);
     }
     if (manager.stays.tensors() > 0) {
       const Bytes bytes = allocated_state(precision, manager.stays.shards, kAllState);
       manager.resident = plan.buffer("resident state", Memory::device, bytes, true);
+      plan.state(manager.resident, held_states(precision), manager.stays.range);
     }
   }
 }
@@ -137,6 +139,7 @@ void Windowed::chunk_in(Manager& manager, std::size_t k, Phase phase) {
   BufferId& slot = manager.slots[k % 2];
   if (!slot.valid()) {
     slot = plan_.buffer("slot", k % 2, slot_bytes(rank_.job->precision, manager, k % 2), Phase::step);
+    plan_.state(slot, kMoments, {});
     plan_.allocate(slot, phase);
   }
   // Waits for everything that already stands on the two streams which may still use the slot.

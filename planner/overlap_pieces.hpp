@@ -28,6 +28,13 @@ struct OverlapPiece {
 /// At least one piece; exactly one when nothing overlaps (no bucketing) or nothing is sharded.
 std::vector<OverlapPiece> overlap_pieces(const Job& job, const StageLayout& stage);
 
+/// The stage's buckets in the order that pieces count padded elements in.
+struct PaddedOrder {
+  std::vector<PlanBucket> buckets;
+  std::vector<std::vector<std::int64_t>> begin;  // by buffer and bucket of it: its first padded element
+};
+PaddedOrder padded_order(const Job& job, const StageLayout& stage);
+
 /// Who takes part in a collective.
 struct Group {
   std::uint32_t members = 1;

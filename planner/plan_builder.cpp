@@ -45,6 +45,14 @@ BufferId PlanBuilder::buffer(std::string_view name, std::size_t index, Bytes byt
   return id;
 }
 
+void PlanBuilder::state(BufferId buffer, std::uint8_t states, ElementRange holds, bool packed) {
+  Buffer& to = plan_.buffers[buffer.index];
+  to.role = Role::state;
+  to.states = states;
+  to.holds = holds;
+  to.packed = packed;
+}
+
 OpId PlanBuilder::add(Op op, std::initializer_list<OpId> deps) {
   std::array<OpId, 8> wanted;
   std::size_t count = 0;

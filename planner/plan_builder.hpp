@@ -35,6 +35,10 @@ class PlanBuilder {
   /// A device buffer of the plan's own, named "`name` `index`".
   BufferId buffer(std::string_view name, std::size_t index, Bytes bytes, std::optional<Phase> ends_with = std::nullopt);
 
+  /// What the buffer is for; state: `states` of the elements `holds` (see plan.hpp).
+  void role(BufferId buffer, Role role) { plan_.buffers[buffer.index].role = role; }
+  void state(BufferId buffer, std::uint8_t states, ElementRange holds, bool packed = false);
+
   /// Appends `op` (its deps fields are set here). `deps` may hold none().
   OpId add(Op op, std::initializer_list<OpId> deps = {});
 

@@ -11,6 +11,7 @@ RankModel rank_model(const Job& job, const StageLayout& stage, std::int64_t rank
   model.rank = rank;
   model.shards = rank_shards(stage, at.dense_shard, at.expert_shard);
   model.owned = owned(model.shards);
+  model.padded = padded_order(job, stage);
   model.footprint = footprint_of(job, stage, model.owned);
   // Scales of states that are not fp32 are tensors of one number, and stay on the device under every policy.
   const Bytes scales = allocated_scales(job.precision, model.shards);

@@ -83,6 +83,7 @@ RankModel of_same_stage(const RankModel& other, std::int64_t rank, std::vector<S
   model.rank = rank;
   model.owned = owned(shards);
   model.shards = std::move(shards);
+  model.padded = other.padded;
   model.footprint = other.footprint;
   model.footprint.step_temporaries =
       bytes_of(model.owned, other.footprint.step_temporaries.value / other.owned.value);  // copies of gradients

@@ -251,10 +251,4 @@ Answer evaluate(const Job& job, const Candidate& candidate) {
   return answer;
 }
 
-Plan plan_of(const Job& job, const Candidate& candidate) {
-  Plan plan = Evaluator(job).slowest(candidate).plan;
-  EBB_ASSERT(verify(plan).empty());
-  return plan;
-}
-
 }  // namespace ebb

@@ -82,8 +82,4 @@ Bytes host_budget_of(const Job& job);
 /// and the candidate is in range (constraints.hpp).
 Answer evaluate(const Job& job, const Candidate& candidate);
 
-/// The steady step of the slowest rank under `candidate`, free of hazards (verify.hpp): what a replay executes. Same
-/// preconditions.
-Plan plan_of(const Job& job, const Candidate& candidate);
-
 }  // namespace ebb

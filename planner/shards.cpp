@@ -79,6 +79,7 @@ class ShardLists {
                                                                              .group = group,
                                                                              .numel = numel,
                                                                              .offset = offset,
+                                                                             .start = range.start + offset,
                                                                              .moments = moments_of(stage_, parameter)});
   }
 

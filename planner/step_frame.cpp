@@ -37,10 +37,14 @@ StepFrame::StepFrame(PlanBuilder& plan, const RankModel& rank, const FrameOption
   gathers_ahead_ = sharded && distributed && parallel.overlap_param_gather;
   if (!distributed) reduction_ = Work::all_reduce;
   reduces_ahead_ = sharded && parallel.overlap_grad_reduce;
-  for (const Term& term : rank.footprint.resident) plan_.buffer(term.name, Memory::device, term.bytes, true);
+  for (const Term& term : rank.footprint.resident)
+    plan_.role(plan_.buffer(term.name, Memory::device, term.bytes, true), term.role);
   // The copies of the step before, until gradients are zeroed.
-  if (options_.grad_copies.value > 0)
+  if (options_.grad_copies.value > 0) {
     grad_copies_ = plan_.buffer("fp32 gradients", Memory::device, options_.grad_copies, true, Phase::forward);
+    plan_.state(grad_copies_, kGrads, options_.copied);
+    plan_.role(grad_copies_, Role::grad_copies);
+  }
   if (rank.footprint.lazy_columns.value > 0)
     columns_ = plan_.buffer("fp8 column-wise copies", Memory::device, rank.footprint.lazy_columns, false, Phase::step);
   activations_ = plan_.buffer("activations", Memory::device, rank.footprint.activations, false, Phase::backward);
@@ -56,6 +60,7 @@ OpId StepFrame::collective(Phase phase, Work work, bool expert, Bytes bytes, std
                     .phase = phase,
                     .work = work,
                     .states = states,
+                    .expert = expert,
                     .stream = kComm,
                     .members = group.members,
                     .stride = group.stride,
@@ -192,6 +197,7 @@ void StepFrame::finalize(OpId prefetch, BufferId prefetched) {
                  .phase = Phase::finalize,
                  .work = Work::all_reduce,
                  .states = kGrads,
+                 .expert = expert,
                  .stream = kComm,
                  .members = group.members,
                  .stride = group.stride,
@@ -215,6 +221,7 @@ void StepFrame::finalize(OpId prefetch, BufferId prefetched) {
               {reduced});
   }
   const BufferId norm = plan_.buffer("gradient norm", Memory::device, {512}, false, Phase::finalize);
+  plan_.role(norm, Role::norm);
   plan_.allocate(norm, Phase::finalize);
   OpId ready = grads_kernel(Work::grad_norm, bytes_of(rank_.owned, options_.grad_size), norm, {reduced});
   if (job.parallel.gpus > 1) {

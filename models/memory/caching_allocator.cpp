@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "models/errors.hpp"
 
@@ -13,7 +14,13 @@ CachingAllocator::CachingAllocator(CachingAllocatorOptions options) : options_(o
   options_.allowed.value = std::clamp<std::int64_t>(options.allowed.value, 0, kBelievable);
 }
 
+CachingAllocator::CachingAllocator(CachingAllocatorOptions options, SegmentSource source) : CachingAllocator(options) {
+  EBB_ASSERT(source.take && source.give && source.wait && !options.expandable_segments);
+  source_ = std::move(source);
+}
+
 void CachingAllocator::reset() {
+  EBB_ASSERT(!source_.take);
   pieces_.clear();
   unused_pieces_.clear();
   for (Pool& pool : pools_) {

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 #include <vector>
@@ -32,6 +33,16 @@ struct CachingAllocatorOptions {
   bool expandable_segments = false;       // PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
 };
 
+/// Real memory behind the model's segments, for an owner that backs them: called only where torch calls the driver.
+/// Whoever owns the memory frees what has not been given back when the allocator goes.
+struct SegmentSource {
+  /// A segment of `bytes` at `address` of the model; false: the driver has no more.
+  std::function<bool(std::uint64_t address, Bytes bytes)> take;
+  std::function<void(std::uint64_t address, Bytes bytes)> give;
+  /// Every use has ended when it returns: comes before the cache is given back.
+  std::function<void()> wait;
+};
+
 class CachingAllocator {
  public:
   /// A live tensor storage.
@@ -44,8 +55,11 @@ class CachingAllocator {
   using Use = std::uint32_t;
 
   explicit CachingAllocator(CachingAllocatorOptions options = {});
+  /// Over real memory. Preconditions: all three functions; no expandable segments, whose addresses come before memory.
+  CachingAllocator(CachingAllocatorOptions options, SegmentSource source);
 
-  /// As freshly constructed, but keeps its memory: replaying a sequence a second time allocates nothing.
+  /// As freshly constructed, but keeps its memory: replaying a sequence a second time allocates nothing. Precondition:
+  /// no real memory behind it.
   void reset();
 
   /// torch.empty(bytes) while `stream` is current. 0 bytes: a block that occupies nothing. InputError when the driver
@@ -141,6 +155,7 @@ class CachingAllocator {
   Index unused_pending_ = kNone;
   std::vector<Index> scratch_;
   DriverAddresses driver_;
+  SegmentSource source_;  // empty: a model alone
   std::uint64_t next_expandable_ = 0;
   std::int64_t allocated_ = 0;
   std::int64_t reserved_ = 0;

@@ -55,8 +55,13 @@ CachingAllocator::Index CachingAllocator::grow(Index pool, std::int64_t bytes) {
   if (reserved_ + segment > options_.allowed.value) return kNone;
   if (options_.expandable_segments) return grow_expandable(pool, bytes);
   if (reserved_ + segment > options_.capacity.value) return kNone;
+  const std::uint64_t address = driver_.take(segment);
+  if (source_.take && !source_.take(address, {segment})) {
+    driver_.give(address, segment);
+    return kNone;
+  }
   count_reserved(segment);
-  return new_piece(driver_.take(segment), segment, pool, State::kFree);
+  return new_piece(address, segment, pool, State::kFree);
 }
 
 CachingAllocator::Index CachingAllocator::grow_expandable(Index pool, std::int64_t bytes) {
@@ -125,6 +130,7 @@ void CachingAllocator::unmap(Index piece) {
 }
 
 void CachingAllocator::release_cache() {
+  if (source_.wait) source_.wait();
   end_all();
   for (Pool& pool : pools_) {
     if (options_.expandable_segments) {
@@ -138,6 +144,7 @@ void CachingAllocator::release_cache() {
       if (p.prev != kNone || p.next != kNone) return false;
       reserved_ -= p.bytes;
       driver_.give(p.address, p.bytes);
+      if (source_.give) source_.give(p.address, {p.bytes});
       unused_pieces_.push_back(entry.piece);
       return true;
     });

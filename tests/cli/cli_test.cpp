@@ -103,13 +103,13 @@ TEST_CASE("when nothing fits the exit code is 1 and the answer says what would h
 TEST_CASE("-o writes a plan that loads and has no hazards") {
   const fs::path file = scratch() / "plan.json";
   REQUIRE(run_ebb("plan models/jobs/nemotron4-15b-1xh200.yaml -o " + file.string()).code == 0);
-  const Plan recommended = plan_from_json(contents(file), file.string());
+  const Plan recommended = plans_from_json(contents(file), file.string()).front();
   CHECK(recommended.candidate.policy == Policy::chunked);
   CHECK(verify(recommended).empty());
   REQUIRE(
       run_ebb("simulate " + kMeasured + " --policy pipelined --chunk-numel 16Mi --slots 3 -o " + file.string()).code ==
       0);
-  CHECK(plan_from_json(contents(file), file.string()).candidate.slots == 3);
+  CHECK(plans_from_json(contents(file), file.string()).front().candidate.slots == 3);
 }
 
 TEST_CASE("simulate answers every policy, phase by phase") {

@@ -1,4 +1,4 @@
-// Plans and timelines survive JSON bit for bit, the same plan is always the same bytes, and a damaged document is
+// Plans survive JSON bit for bit, the same plan is always the same bytes, and a damaged document is
 // refused with the path of what is wrong.
 #include "models/plan_json.hpp"
 
@@ -18,9 +18,14 @@ Plan small_plan() {
   plan.candidate = {
       .policy = Policy::pipelined, .chunk_numel = {1000}, .chunk_size_mb = 0, .fraction = 0.1, .slots = 2};
   plan.rank = 7;
-  plan.shards = {{"decoder.layers.0.mlp.linear_fc1.weight", {600}}, {"output_layer.weight", {400}}};
+  plan.shards = {{"decoder.layers.0.mlp.linear_fc1.weight", {600}, {424}}, {"output_layer.weight", {400}, {0}}};
   plan.streams = {{"host", StreamKind::host}, {"h2d", StreamKind::h2d}, {"compute", StreamKind::compute}};
-  plan.buffers = {{"slot 0", Memory::device, {12000}, false, Phase::step}, {"state", Memory::pinned, {12000}, true}};
+  plan.precision.exp_avg = Dtype::bf16;
+  plan.precision.remainders = false;
+  plan.precision.fp8 = Fp8Recipe::blockwise;
+  plan.buckets = {{{0}, {512}, false}, {{512}, {1024}, true}};
+  plan.buffers = {{"slot 0", Memory::device, {12000}, false, Phase::step, Role::state, kAllState, {0, 1000}, true},
+                  {"state", Memory::pinned, {12000}, true}};
   plan.deps = {{0}, {1}, {0}, {2}};
   plan.ops.push_back({.kind = OpKind::allocate, .phase = Phase::step, .stream = {0}, .buffer = {0}});
   plan.ops.push_back({.kind = OpKind::copy_h2d,
@@ -52,6 +57,7 @@ Plan small_plan() {
                       .members = 16,
                       .domains = 2,
                       .bytes = {4000}});
+  plan.ops.back().expert = true;
   plan.ops.push_back({.kind = OpKind::compute, .phase = Phase::forward, .stream = {2}, .duration = {123456789012}});
   plan.ops.push_back({.kind = OpKind::release,
                       .phase = Phase::step,
@@ -68,14 +74,14 @@ std::string error_with(const std::string& old_text, const std::string& new_text)
   const std::size_t at = text.find(old_text);
   REQUIRE(at != std::string::npos);
   text.replace(at, old_text.size(), new_text);
-  return error_of([&] { plan_from_json(text, "plan.json"); });
+  return error_of([&] { plans_from_json(text, "plan.json"); });
 }
 
 }  // namespace
 
 TEST_CASE("a plan survives JSON") {
   const Plan plan = small_plan();
-  const Plan again = plan_from_json(to_json(plan), "plan.json");
+  const Plan again = plans_from_json(to_json(plan), "plan.json").front();
   REQUIRE(again.job == plan.job);
   REQUIRE(again.candidate == plan.candidate);
   REQUIRE(again.rank == plan.rank);
@@ -88,67 +94,44 @@ TEST_CASE("a plan survives JSON") {
 }
 
 TEST_CASE("an empty plan survives JSON") {
-  const Plan again = plan_from_json(to_json(Plan{}), "plan.json");
+  const Plan again = plans_from_json(to_json(Plan{}), "plan.json").front();
   REQUIRE(again.ops.empty());
   REQUIRE(to_json(again) == to_json(Plan{}));
 }
 
 TEST_CASE("the text is stable and readable") {
   const std::string text = to_json(small_plan());
-  REQUIRE(text.starts_with("{\n\"format\": \"ebb-plan\",\n\"version\": 1,\n\"job\": \"a \\\"job\\\"\",\n"));
+  REQUIRE(text.starts_with("{\n\"format\": \"ebb-plan\",\n\"version\": 2,\n\"ranks\": [\n{\n\"job\": \"a \\\"job\\\"\",\n"));
   REQUIRE(text.find("\n{\"kind\":\"copy-h2d\",\"phase\":\"step\",\"stream\":1,\"states\":[\"exp_avg\",\"exp_avg_sq\","
                     "\"master\"],\"chunk\":0,\"calls\":6,\"deps\":[0],\"buffer\":0,\"bytes\":12000,\"range\":[0,1000]},"
                     "\n") != std::string::npos);
 }
 
 TEST_CASE("a damaged plan is refused with the path of what is wrong") {
-  REQUIRE(error_with("\"rank\": 7,", "\"rank\": 7").starts_with("plan.json:7:8: this is not valid JSON"));
+  REQUIRE(error_with("\"rank\": 7,", "\"rank\": 7").starts_with("plan.json:9:11: this is not valid JSON"));
   REQUIRE(error_with("ebb-plan", "ebb-plant") == "plan.json: format: this is not an ebb-plan");
-  REQUIRE(error_with("\"version\": 1", "\"version\": 2") ==
-          "plan.json: version: version 2 is not read, only 1; write it again with this ebb");
+  REQUIRE(error_with("\"version\": 2", "\"version\": 3") ==
+          "plan.json: version: version 3 is not read, only 2; write it again with this ebb");
   REQUIRE(error_with("\"rank\": 7", "\"rank\": -7") ==
-          "plan.json: rank: expected a whole number from 0 to 4294967295, found -7");
+          "plan.json: ranks[0].rank: expected a whole number from 0 to 4294967295, found -7");
   REQUIRE(error_with("\"rank\": 7", "\"rank\": 7.5").find("found 7.5") != std::string::npos);
-  REQUIRE(error_with("\"bytes\":4000", "\"bytes\":18446744073709551615").starts_with("plan.json: ops[3].bytes: "));
+  REQUIRE(error_with("\"bytes\":4000", "\"bytes\":18446744073709551615").starts_with("plan.json: ranks[0].ops[3].bytes: "));
   REQUIRE(error_with("\"kind\":\"copy-h2d\"", "\"kind\":\"copy-h2b\"") ==
-          "plan.json: ops[1].kind: unknown word \"copy-h2b\"; did you mean \"copy-h2d\"?");
+          "plan.json: ranks[0].ops[1].kind: unknown word \"copy-h2b\"; did you mean \"copy-h2d\"?");
   REQUIRE(error_with("\"deps\":[0]", "\"deps\":[1]") ==
-          "plan.json: ops[1].deps[0]: expected a whole number from 0 to 0, found 1");  // of itself
-  REQUIRE(error_with("\"stream\":1", "\"stream\":3").starts_with("plan.json: ops[1].stream: expected a whole number"));
+          "plan.json: ranks[0].ops[1].deps[0]: expected a whole number from 0 to 0, found 1");  // of itself
+  REQUIRE(error_with("\"stream\":1", "\"stream\":3").starts_with("plan.json: ranks[0].ops[1].stream: expected a whole number"));
   REQUIRE(error_with("\"buffer\":0", "\"bufer\":0") ==
-          "plan.json: ops[0]: unknown key \"bufer\"; did you mean \"buffer\"?");
-  REQUIRE(error_with("\"range\":[0,1000]", "\"range\":[5,4]").starts_with("plan.json: ops[1].range[1]: "));
+          "plan.json: ranks[0].ops[0]: unknown key \"bufer\"; did you mean \"buffer\"?");
+  REQUIRE(error_with("\"range\":[0,1000]", "\"range\":[5,4]").starts_with("plan.json: ranks[0].ops[1].range[1]: "));
   REQUIRE(error_with("\"ends_with\":\"step\"", "\"ends_with\":\"stop\"") ==
-          "plan.json: buffers[0].ends_with: unknown word \"stop\"; did you mean \"step\"?");
+          "plan.json: ranks[0].buffers[0].ends_with: unknown word \"stop\"; did you mean \"step\"?");
   REQUIRE(error_with("\"stream\":1,", "").find("ops[1]: the key \"stream\" is missing") != std::string::npos);
   REQUIRE(error_with("\"rank\": 7", "\"rank\": 1e999") == "plan.json: this is not valid JSON; write it with ebb");
-  REQUIRE(error_of([] { plan_from_json("[]", "p"); }) == "p: the document: expected an object, found array");
-  REQUIRE(error_of([] { plan_from_json("", "p"); }).starts_with("p:1:1: this is not valid JSON"));
-  REQUIRE(error_of([] { plan_from_json(std::string(300'000, '['), "p"); }).find("not valid JSON") != std::string::npos);
-}
-
-TEST_CASE("a timeline survives JSON") {
-  const Timeline timeline{
-      TimelineSource::measured, {{0}, {5}, {9'000'000'000'000'000'000}}, {{5}, {5}, {9'100'000'000'000'000'000}}};
-  const Timeline again = timeline_from_json(to_json(timeline), "t.json");
-  REQUIRE(again.source == TimelineSource::measured);
-  REQUIRE(again.start == timeline.start);
-  REQUIRE(again.end == timeline.end);
-  REQUIRE(to_json(again) == to_json(timeline));
-}
-
-TEST_CASE("a timeline that runs backwards is refused") {
-  const auto error = [](const std::string& start, const std::string& end) {
-    return error_of([&] {
-      timeline_from_json("{\"format\": \"ebb-timeline\", \"version\": 1, \"source\": \"measured\", \"start_ps\": " +
-                             start + ", \"end_ps\": " + end + "}",
-                         "t.json");
-    });
-  };
-  REQUIRE(error("[1, 2]", "[2, 1]") == "t.json: the document: op 1 ends before it starts");
-  REQUIRE(error("[1]", "[2, 3]") == "t.json: the document: start_ps and end_ps differ in length");
-  REQUIRE(error("[-1]", "[2]").starts_with("t.json: start_ps[0]: "));
-  REQUIRE(error("[1]", "[2]") == "");
+  REQUIRE(error_of([] { plans_from_json("[]", "p"); }) == "p: the document: expected an object, found array");
+  REQUIRE(error_of([] { plans_from_json("", "p"); }).starts_with("p:1:1: this is not valid JSON"));
+  REQUIRE(error_of([] { plans_from_json(std::string(300'000, '['), "p"); }).find("not valid JSON") !=
+          std::string::npos);
 }
 
 TEST_CASE("no mutation of a plan does anything but load or be refused") {
@@ -171,7 +154,7 @@ TEST_CASE("no mutation of a plan does anything but load or be refused") {
       }
       if (text.empty()) text.assign(1, ' ');
     }
-    if (!error_of([&] { to_json(plan_from_json(text, "plan.json")); }).empty()) ++refused;
+    if (!error_of([&] { to_json(plans_from_json(text, "plan.json")); }).empty()) ++refused;
   }
   REQUIRE(refused > 10'000);
 }

@@ -1,5 +1,7 @@
 ebb_test(models_tests LIBS ebb_models nlohmann_json::nlohmann_json SOURCES
   models/timeline_test.cpp
+  models/cluster_write_test.cpp
+  models/timeline_file_test.cpp
   models/cluster_yaml_test.cpp
   models/hf_config_test.cpp
   models/job_yaml_test.cpp

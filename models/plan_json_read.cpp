@@ -1,0 +1,171 @@
+// Plans from JSON text: as strict as one document can be.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "models/job_words.hpp"
+#include "models/plan_json.hpp"
+#include "models/plan_json_parts.hpp"
+
+namespace ebb {
+
+using namespace json_parts;
+
+namespace {
+
+std::uint8_t read_states(const JsonValue& states) {
+  std::uint8_t bits = 0;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    const auto* known = std::find_if(std::begin(kStates), std::end(kStates),
+                                     [&](const auto& state) { return state.first == states[i].text(); });
+    if (known == std::end(kStates)) states[i].reject("unknown state");
+    bits |= known->second;
+  }
+  return bits;
+}
+
+ElementRange read_range(const JsonValue& range) {
+  if (range.size() != 2) range.reject("expected [begin, end]");
+  ElementRange out;
+  out.begin = range[0].integer(0, kMost);
+  out.end = range[1].integer(out.begin, kMost);
+  return out;
+}
+
+Op read_op(const JsonValue& json, std::size_t self, std::size_t ops, Plan& plan) {
+  json.require_keys({"kind", "phase", "stream", "work", "states", "chunk", "calls", "members", "stride", "domains",
+                     "deps", "host", "expert", "buffer", "after", "bytes", "range", "duration_ps"});
+  Op op;
+  op.kind = json.at("kind").one_of<OpKind>(kOpKinds);
+  op.phase = json.at("phase").one_of<Phase>(kPhaseCount);
+  op.stream = {json.at("stream").index(plan.streams.size())};
+  if (json.has("work")) op.work = json.at("work").one_of<Work>(kWorks);
+  if (json.has("states")) op.states = read_states(json.at("states"));
+  if (json.has("expert")) op.expert = json.at("expert").boolean();
+  read_integer(json, "chunk", op.chunk, 0, kMost32);
+  read_integer(json, "calls", op.calls, 0, kMost32);
+  read_integer(json, "members", op.members, 1, kMost32);
+  read_integer(json, "stride", op.stride, 1, kMost32);
+  read_integer(json, "domains", op.domains, 1, kMost32);
+  if (json.has("host")) op.host = json.at("host").one_of<Memory>(kMemories);
+  if (json.has("deps")) {
+    const JsonValue deps = json.at("deps");
+    op.deps_begin = static_cast<std::uint32_t>(plan.deps.size());
+    op.deps_count = static_cast<std::uint32_t>(deps.size());
+    for (std::size_t i = 0; i < deps.size(); ++i) {
+      if (self == 0) deps[i].reject("the first op cannot depend on anything");
+      plan.deps.push_back({deps[i].index(self)});  // only on earlier ops: the order is topological
+    }
+  }
+  if (json.has("buffer")) op.buffer = {json.at("buffer").index(plan.buffers.size())};
+  if (json.has("after")) op.after = {json.at("after").index(ops)};
+  read_integer(json, "bytes", op.bytes.value, 0, kMost);
+  if (json.has("range")) op.range = read_range(json.at("range"));
+  read_integer(json, "duration_ps", op.duration.value, 0, kMost);
+  return op;
+}
+
+template <class Enum, std::size_t N>
+void read_choice(const JsonValue& json, const char* key, const Choice<Enum> (&choices)[N], Enum& out) {
+  if (!json.has(key)) return;
+  const std::string word = json.at(key).text();
+  const auto* found = std::find_if(std::begin(choices), std::end(choices),
+                                   [&](const Choice<Enum>& choice) { return choice.first == word; });
+  if (found == std::end(choices)) json.at(key).reject("unknown value");
+  out = found->second;
+}
+
+Precision read_precision(const JsonValue& json) {
+  json.require_keys({"params", "grads", "exp_avg", "exp_avg_sq", "master", "precision_aware", "remainders", "fp8",
+                     "fp8_param_gather", "fp4", "fp4_param_gather"});
+  Precision precision;
+  read_choice(json, "params", kMomentTypes, precision.params);
+  read_choice(json, "grads", kMomentTypes, precision.grads);
+  read_choice(json, "exp_avg", kMomentTypes, precision.exp_avg);
+  read_choice(json, "exp_avg_sq", kMomentTypes, precision.exp_avg_sq);
+  read_choice(json, "master", kMomentTypes, precision.master);
+  read_choice(json, "fp8", kFp8Recipes, precision.fp8);
+  read_choice(json, "fp4", kFp4Recipes, precision.fp4);
+  if (json.has("precision_aware")) precision.precision_aware = json.at("precision_aware").boolean();
+  if (json.has("remainders")) precision.remainders = json.at("remainders").boolean();
+  if (json.has("fp8_param_gather")) precision.fp8_param_gather = json.at("fp8_param_gather").boolean();
+  if (json.has("fp4_param_gather")) precision.fp4_param_gather = json.at("fp4_param_gather").boolean();
+  return precision;
+}
+
+void read_buckets(const JsonValue& buckets, Plan& plan) {
+  std::int64_t end = 0;
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    buckets[i].require_keys({"range", "expert"});
+    const ElementRange range = read_range(buckets[i].at("range"));
+    if (range.begin != end) buckets[i].reject("does not begin where the bucket before it ends");
+    end = range.end;
+    const bool expert = buckets[i].has("expert") && buckets[i].at("expert").boolean();
+    plan.buckets.push_back({{range.begin}, {range.end}, expert});
+  }
+}
+
+void read_tables(const JsonValue& document, Plan& plan) {
+  read_buckets(document.at("buckets"), plan);
+  const JsonValue shards = document.at("shards");
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    shards[i].require_keys({"name", "numel", "at"});
+    plan.shards.push_back({.name = shards[i].at("name").text(),
+                           .numel = {shards[i].at("numel").integer(0, kMost)},
+                           .at = {shards[i].at("at").integer(0, kMost)}});
+  }
+  const JsonValue streams = document.at("streams");
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    streams[i].require_keys({"name", "kind"});
+    plan.streams.push_back({streams[i].at("name").text(), streams[i].at("kind").one_of<StreamKind>(kStreamKinds)});
+  }
+  const JsonValue buffers = document.at("buffers");
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const JsonValue json = buffers[i];
+    json.require_keys({"name", "memory", "bytes", "initial", "ends_with", "role", "states", "holds", "packed"});
+    Buffer buffer{.name = json.at("name").text(),
+                  .memory = json.at("memory").one_of<Memory>(kMemories),
+                  .bytes = {json.at("bytes").integer(0, kMost)},
+                  .initial = json.has("initial") && json.at("initial").boolean()};
+    if (json.has("ends_with")) buffer.ends_with = json.at("ends_with").one_of<Phase>(kPhaseCount);
+    if (json.has("role")) buffer.role = json.at("role").one_of<Role>(kRoles);
+    if (json.has("states")) buffer.states = read_states(json.at("states"));
+    if (json.has("holds")) buffer.holds = read_range(json.at("holds"));
+    if (json.has("packed")) buffer.packed = json.at("packed").boolean();
+    plan.buffers.push_back(std::move(buffer));
+  }
+}
+
+Plan read_plan(const JsonValue& document) {
+  document.require_keys({"job", "candidate", "rank", "precision", "buckets", "shards", "streams", "buffers", "ops"});
+  Plan plan;
+  plan.job = document.at("job").text();
+  plan.candidate = read_candidate(document.at("candidate"));
+  plan.rank = document.at("rank").integer(0, kMost32);
+  plan.precision = read_precision(document.at("precision"));
+  read_tables(document, plan);
+  const JsonValue ops = document.at("ops");
+  plan.ops.reserve(ops.size());
+  for (std::size_t i = 0; i < ops.size(); ++i) plan.ops.push_back(read_op(ops[i], i, ops.size(), plan));
+  return plan;
+}
+
+}  // namespace
+
+std::vector<Plan> plans_from_json(std::string_view text, const std::string& file) {
+  const Json json = parse_json(text, file);
+  const JsonValue document(json, "", file);
+  check_header(document, "ebb-plan", kPlanJsonVersion);
+  document.require_keys({"format", "version", "ranks"});
+  const JsonValue ranks = document.at("ranks");
+  if (ranks.size() == 0) ranks.reject("no plan in it");
+  std::vector<Plan> plans;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    plans.push_back(read_plan(ranks[i]));
+    if (i > 0 && plans[i].rank <= plans[i - 1].rank) ranks[i].reject("ranks are not ascending");
+  }
+  return plans;
+}
+
+}  // namespace ebb

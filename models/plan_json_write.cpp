@@ -1,0 +1,117 @@
+// Plans to JSON text. What each key means is said where the field is (plan.hpp).
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "models/errors.hpp"
+#include "models/job_words.hpp"
+#include "models/plan_json.hpp"
+#include "models/plan_json_parts.hpp"
+
+namespace ebb {
+
+using namespace json_parts;
+
+namespace {
+
+Json states_json(std::uint8_t states) {
+  Json json = Json::array();
+  for (const auto& [name, bit] : kStates)
+    if ((states & bit) != 0) json.push_back(name);
+  return json;
+}
+
+Json range_json(ElementRange range) { return {range.begin, range.end}; }
+
+template <class Enum, std::size_t N>
+std::string_view word_of(const Choice<Enum> (&choices)[N], Enum value) {
+  for (const Choice<Enum>& choice : choices)
+    if (choice.second == value) return choice.first;
+  return "";
+}
+
+/// What decides the bytes of state, gradients and parameters; what else a recipe keeps is in the buffers.
+Json precision_json(const Precision& precision) {
+  Json json = {{"params", name_of(precision.params)},
+               {"grads", name_of(precision.grads)},
+               {"exp_avg", name_of(precision.exp_avg)},
+               {"exp_avg_sq", name_of(precision.exp_avg_sq)},
+               {"master", name_of(precision.master)}};
+  if (precision.precision_aware) json["precision_aware"] = *precision.precision_aware;
+  if (precision.remainders) json["remainders"] = *precision.remainders;
+  if (precision.fp8 != Fp8Recipe::none) json["fp8"] = word_of(kFp8Recipes, precision.fp8);
+  if (precision.fp8_param_gather) json["fp8_param_gather"] = true;
+  if (precision.fp4 != Fp4Recipe::none) json["fp4"] = word_of(kFp4Recipes, precision.fp4);
+  if (precision.fp4_param_gather) json["fp4_param_gather"] = true;
+  return json;
+}
+
+Json buffer_json(const Buffer& buffer) {
+  Json json = {{"name", buffer.name}, {"memory", name_of(buffer.memory)}, {"bytes", buffer.bytes.value}};
+  if (buffer.initial) json["initial"] = true;
+  if (buffer.ends_with) json["ends_with"] = name_of(*buffer.ends_with);
+  if (buffer.role != Role::other) json["role"] = name_of(buffer.role);
+  if (buffer.states != 0) json["states"] = states_json(buffer.states);
+  if (buffer.holds != ElementRange{}) json["holds"] = range_json(buffer.holds);
+  if (buffer.packed) json["packed"] = true;
+  return json;
+}
+
+Json op_json(const Plan& plan, const Op& op) {
+  const Op neutral;
+  Json json = {{"kind", name_of(op.kind)}, {"phase", name_of(op.phase)}, {"stream", op.stream.index}};
+  if (op.work != neutral.work) json["work"] = name_of(op.work);
+  if (op.states != 0) json["states"] = states_json(op.states);
+  if (op.expert) json["expert"] = true;
+  if (op.host != neutral.host) json["host"] = name_of(op.host);
+  if (op.chunk != neutral.chunk) json["chunk"] = op.chunk;
+  if (op.calls != neutral.calls) json["calls"] = op.calls;
+  if (op.members != neutral.members) json["members"] = op.members;
+  if (op.stride != neutral.stride) json["stride"] = op.stride;
+  if (op.domains != neutral.domains) json["domains"] = op.domains;
+  for (const OpId dep : plan.deps_of(op)) json["deps"].push_back(dep.index);
+  if (op.buffer.valid()) json["buffer"] = op.buffer.index;
+  if (op.after.valid()) json["after"] = op.after.index;
+  if (op.bytes != neutral.bytes) json["bytes"] = op.bytes.value;
+  if (op.range.begin != 0 || op.range.end != 0) json["range"] = range_json(op.range);
+  if (op.duration != neutral.duration) json["duration_ps"] = op.duration.value;
+  return json;
+}
+
+std::string plan_text(const Plan& plan) {
+  std::string text = fmt::format("{{\n\"job\": {},\n", dump(plan.job));
+  text += fmt::format("\"candidate\": {},\n", dump(candidate_json(plan.candidate)));
+  text += fmt::format("\"rank\": {},\n", plan.rank);
+  text += fmt::format("\"precision\": {},\n", dump(precision_json(plan.precision)));
+  text += lines("buckets", plan.buckets,
+                [](const PlanBucket& bucket) {
+                  Json json = {{"range", {bucket.begin.value, bucket.end.value}}};
+                  if (bucket.expert) json["expert"] = true;
+                  return json;
+                }) +
+          ",\n";
+  text += lines("shards", plan.shards,
+                [](const PlanShard& shard) {
+                  return Json{{"name", shard.name}, {"numel", shard.numel.value}, {"at", shard.at.value}};
+                }) +
+          ",\n";
+  text += lines("streams", plan.streams,
+                [](const Stream& stream) {
+                  return Json{{"name", stream.name}, {"kind", name_of(stream.kind)}};
+                }) +
+          ",\n";
+  text += lines("buffers", plan.buffers, buffer_json) + ",\n";
+  text += lines("ops", plan.ops, [&](const Op& op) { return op_json(plan, op); });
+  return text + "\n}";
+}
+
+}  // namespace
+
+std::string to_json(std::span<const Plan> plans) {
+  EBB_ASSERT(!plans.empty());
+  std::string text = fmt::format("{{\n\"format\": \"ebb-plan\",\n\"version\": {},\n\"ranks\": [", kPlanJsonVersion);
+  for (std::size_t i = 0; i < plans.size(); ++i) text += (i == 0 ? "\n" : ",\n") + plan_text(plans[i]);
+  return text + "]\n}\n";
+}
+
+}  // namespace ebb

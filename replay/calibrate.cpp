@@ -1,0 +1,136 @@
+#include "replay/calibrate.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "models/cluster_write.hpp"
+#include "models/cluster_yaml.hpp"
+#include "models/errors.hpp"
+#include "models/json_fields.hpp"
+#include "models/library.hpp"
+#include "models/quantity_text.hpp"
+#include "models/text_file.hpp"
+#include "replay/calibrate_figures.hpp"
+#include "replay/calibrate_measure.hpp"
+
+namespace ebb::replay {
+namespace {
+
+constexpr Bytes kMostRaw = 64_MiB;
+
+std::string today() {
+  std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  if (const char* epoch = std::getenv("SOURCE_DATE_EPOCH"); epoch != nullptr && *epoch != '\0')
+    now = static_cast<std::time_t>(parse_count(epoch, {"SOURCE_DATE_EPOCH", 0, 0}));
+  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(now));
+}
+
+void write_file(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  out.flush();
+  if (!out) throw IoError(fmt::format("cannot write {}", path.string()));
+}
+
+CalibrationData data_of(const CalibrateOptions& options) {
+  if (options.from) return read_calibration(read_text_file(*options.from, kMostRaw.value), options.from->string());
+  return measure({.devices = options.devices,
+                  .seconds = options.seconds,
+                  .date = options.date.empty() ? today() : options.date,
+                  .command = options.command,
+                  .progress = [](const std::string& what) { std::cerr << "calibrate: " << what << std::endl; }});
+}
+
+std::vector<std::string> comments(const Setting& s, const std::string& base) {
+  return {fmt::format("Calibrated {} by ebb-replay on {} {}, driver {}, CUDA {}{}{}.", s.date, s.gpus, s.gpu, s.driver,
+                      s.cuda, s.nccl.empty() ? "" : ", NCCL ", s.nccl),
+          fmt::format("Figures that no measurement here can give are those of {}.", base),
+          fmt::format("Command: {}", s.command.empty() ? "not recorded" : s.command)};
+}
+
+void print_table(const Calibration& calibration, const std::string& base) {
+  std::size_t width = 0;
+  for (const CalibratedFigure& figure : calibration.figures) width = std::max(width, figure.name.size());
+  fmt::print("{:{}}  {:>12}  {:>12}  residual median, worst\n", "figure", width, "calibrated", base);
+  for (const CalibratedFigure& figure : calibration.figures) {
+    const std::string residual = figure.residual ? fmt::format("{:5.1f} % {:5.1f} %", 100 * figure.residual->median,
+                                                               100 * figure.residual->worst)
+                                                 : "";
+    if (figure.value.size() <= 12) {
+      fmt::print("{:{}}  {:>12}  {:>12}  {}\n", figure.name, width, figure.value, figure.base, residual);
+    } else {
+      fmt::print("{:{}}  {}  {}\n{:{}}  ({})\n", figure.name, width, figure.value, residual, "", width, figure.base);
+    }
+  }
+  for (const std::string& remark : calibration.remarks) fmt::print("note: {}\n", remark);
+}
+
+void print_json(const Calibration& calibration, const CalibrateOptions& options, const std::string& base) {
+  Json json;
+  json["cluster"] = options.output.string();
+  json["base"] = base;
+  json["figures"] = Json::array();
+  for (const CalibratedFigure& figure : calibration.figures) {
+    Json row;
+    row["name"] = figure.name;
+    row["value"] = figure.value;
+    row["base"] = figure.base;
+    if (figure.residual) {
+      row["residual_median"] = figure.residual->median;
+      row["residual_worst"] = figure.residual->worst;
+    }
+    json["figures"].push_back(row);
+  }
+  json["remarks"] = calibration.remarks;
+  fmt::print("{}\n", dump(json));
+}
+
+}  // namespace
+
+std::string base_cluster(const std::string& gpu, std::int64_t gpus) {
+  std::string best;
+  std::int64_t best_gpus = 0;
+  for (const std::string& name : library_names(Library::clusters)) {
+    const Cluster cluster = load_cluster(library_path(Library::clusters, name));
+    if (cluster.gpu.name != gpu) continue;
+    const bool exact = cluster.gpus_per_host == gpus;
+    const bool closer = std::abs(cluster.gpus_per_host - gpus) < std::abs(best_gpus - gpus);
+    if (best.empty() || exact || (closer && (cluster.gpus_per_host > 1) == (gpus > 1))) {
+      best = name;
+      best_gpus = cluster.gpus_per_host;
+    }
+  }
+  if (!best.empty()) return best;
+  return gpus == 1 ? "h200-1gpu" : "hgx-h200";
+}
+
+int run_calibrate(const CalibrateOptions& options) {
+  if (options.output.empty()) throw InputError({}, "no file to write the cluster to", "add -o cluster.yaml");
+  if (!(options.seconds > 0)) throw InputError({}, "--seconds is not above 0", "use 60 or so");
+  const CalibrationData data = data_of(options);
+  // First of all what a minute was spent on.
+  if (options.raw) write_file(*options.raw, calibration_lines(data));
+  const std::string base_name = options.base.value_or(base_cluster(data.setting.gpu, data.setting.gpus));
+  const Cluster base =
+      load_cluster(resolve(Library::clusters, base_name, std::filesystem::current_path(), {"--base", 0, 0}));
+  const Calibration calibration = calibrated(data, base, options.output.stem().string());
+  const std::string text = cluster_file_text(calibration.cluster, comments(data.setting, base_name));
+  // What is written must be readable: the reader checks what must hold between figures.
+  (void)read_cluster(parse_yaml(text, options.output.string()), calibration.cluster.name);
+  write_file(options.output, text);
+  if (options.json)
+    print_json(calibration, options, base_name);
+  else
+    print_table(calibration, base_name);
+  return 0;
+}
+
+}  // namespace ebb::replay

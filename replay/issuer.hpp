@@ -1,0 +1,57 @@
+// Issuer: does what one op of a plan says, on a stream or on the host. No waiting, no events, no time: step_walk.hpp.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "replay/device_memory.hpp"
+#include "replay/execute.hpp"
+#include "replay/groups.hpp"
+#include "replay/host_adam.hpp"
+#include "replay/host_store.hpp"
+#include "replay/instruments.hpp"
+#include "replay/ready.hpp"
+#include "replay/stand_in.hpp"
+
+namespace ebb::replay {
+
+/// What the training loop (training.hpp) knows in one step.
+struct StepContext {
+  std::uint32_t step = 1;
+  std::uint64_t seed = 1;
+  kernels::AdamwStep adam{};
+};
+
+/// What a issuer works with; all of it outlives it.
+struct IssuerParts {
+  const Program& program;
+  const ExecuteOptions& options;
+  const std::vector<Ready>& actions;
+  DeviceMemory& memory;
+  const HostStore& store;
+  Instruments& instruments;
+  const StandIns& stand_ins;
+  const RankComms& comms;
+  HostPool& pool;
+};
+
+class Issuer {
+ public:
+  explicit Issuer(const IssuerParts& parts);
+
+  void begin_step(const StepContext& context);
+  /// Enqueues the work of a device op (nothing for allocate and release), or does that of a host op now.
+  void issue(std::uint32_t op, void* stream);
+  /// Digest of the state that host Adam left in this step.
+  std::uint64_t host_digest() const { return host_digest_; }
+
+ private:
+  struct Issue;
+  IssuerParts parts_;
+  StepContext context_;
+  std::vector<std::uint32_t> forward_of_op_;  // the how manieth forward op
+  std::uint64_t host_digest_ = 0;
+  bool has_clip_ = false;
+};
+
+}  // namespace ebb::replay

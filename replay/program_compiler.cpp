@@ -1,0 +1,244 @@
+// The compiler's frame: tables, lives of buffers, and which buffer an op means.
+#include "replay/program_compiler.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "models/errors.hpp"
+
+namespace ebb::replay {
+
+namespace {
+
+/// Beyond this no offset of any state could overflow: 2^50 elements are a thousand times the largest model.
+constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
+
+std::string name_of_rank(const Plan& plan) { return fmt::format("rank {}", plan.rank); }
+
+void check_types(const Plan& plan, const Place& place) {
+  const Precision& precision = plan.precision;
+  const std::string rank = name_of_rank(plan);
+  if (precision.fp8_param_gather || precision.fp4_param_gather || precision.params == Dtype::fp8)
+    throw InputError(place, rank + ": quantised weights are not replayed yet", "gather parameters in bf16");
+  if (precision.keeps_remainders())
+    throw InputError(place, rank + ": 16-bit remainders of masters are not replayed yet", "set remainders: false");
+  if (precision.grads != Dtype::fp32 && precision.grads != Dtype::bf16)
+    throw InputError(place, fmt::format("{}: gradients in {} are not replayed yet", rank, name_of(precision.grads)),
+                     "use fp32 or bf16");
+  for (const Dtype moment : {precision.exp_avg, precision.exp_avg_sq}) {
+    if (moment != Dtype::fp32 && moment != Dtype::bf16)
+      throw InputError(place, fmt::format("{}: moments in {} are not replayed yet", rank, name_of(moment)),
+                       "use fp32 or bf16");
+  }
+  if (precision.master_bytes() > 0 && precision.master != Dtype::fp32)
+    throw InputError(place, fmt::format("{}: masters in {} are not replayed yet", rank, name_of(precision.master)),
+                     "use fp32");
+}
+
+void check_shards(const Plan& plan, std::int64_t padded, const Place& place) {
+  std::vector<std::uint32_t> by_place(plan.shards.size());
+  std::iota(by_place.begin(), by_place.end(), 0U);
+  const auto at = [&](std::uint32_t i) { return std::pair(plan.shards[i].at.value, plan.shards[i].numel.value); };
+  std::sort(by_place.begin(), by_place.end(), [&](std::uint32_t a, std::uint32_t b) { return at(a) < at(b); });
+  std::int64_t behind = 0;
+  for (const std::uint32_t i : by_place) {
+    const PlanShard& shard = plan.shards[i];
+    if (shard.at.value < 0 || shard.numel.value < 0 || shard.at.value > padded ||
+        shard.numel.value > padded - shard.at.value)
+      throw InputError(place, fmt::format("{}: shard {} (\"{}\") lies outside of the {} padded elements",
+                                          name_of_rank(plan), i, shard.name, padded));
+    if (shard.at.value < behind)
+      throw InputError(
+          place, fmt::format("{}: shard {} (\"{}\") overlaps the one before it", name_of_rank(plan), i, shard.name));
+    behind = shard.at.value + shard.numel.value;
+  }
+}
+
+}  // namespace
+
+void check_tables(const Plan& plan, const std::string& file) {
+  const Place place{.file = file};
+  const std::string rank = name_of_rank(plan);
+  check_types(plan, place);
+  if (plan.buckets.empty()) throw InputError(place, rank + ": no buckets", "write the plan again with this ebb");
+  std::int64_t padded = 0;
+  for (const PlanBucket& bucket : plan.buckets) {
+    if (bucket.begin.value != padded || bucket.end < bucket.begin)
+      throw InputError(place, rank + ": buckets are not ascending without gaps");
+    padded = bucket.end.value;
+  }
+  if (padded > kMostElements) throw InputError(place, fmt::format("{}: {} padded elements are too many", rank, padded));
+  check_shards(plan, padded, place);
+  std::array<int, 5> streams{};
+  for (const Stream& stream : plan.streams) {
+    if (++streams[static_cast<std::size_t>(stream.kind)] > 1)
+      throw InputError(place, fmt::format("{}: more than one stream of kind {}", rank, name_of(stream.kind)),
+                       "a replay has one of each");
+  }
+}
+
+ProgramCompiler::ProgramCompiler(const Plan& plan, const std::string& file)
+    : plan_(plan), file_(file), owned_(plan), alive_(plan.buffers.size()), layouts_(plan.buffers.size()) {
+  program_.plan = &plan;
+  program_.padded = plan.buckets.back().end;
+  program_.owned = {owned_.total()};
+  program_.gradient_scale = gradient_scale_of(plan);
+  program_.params = only(Role::params, plan.precision.params);
+  program_.grads = only(Role::grads, plan.precision.grads);
+}
+
+void ProgramCompiler::reject(const std::string& problem, const std::string& cure) const {
+  const Op& what = op();
+  std::string name(name_of(what.kind));
+  if (what.work != Work::none) name.append(" ").append(name_of(what.work));
+  if (what.chunk != kNoChunk) name.append(fmt::format(", chunk {}", what.chunk));
+  throw InputError({.file = file_}, fmt::format("rank {}, op {} ({}): {}", plan_.rank, at_, name, problem), cure);
+}
+
+void ProgramCompiler::reject_plan(const std::string& problem, const std::string& cure) const {
+  throw InputError({.file = file_}, fmt::format("rank {}: {}", plan_.rank, problem), cure);
+}
+
+/// The buffer of all parameters or gradients.
+BufferId ProgramCompiler::only(Role role, Dtype type) const {
+  BufferId found;
+  for (std::uint32_t b = 0; b < plan_.buffers.size(); ++b) {
+    if (plan_.buffers[b].role != role) continue;
+    if (found.valid()) reject_plan(fmt::format("more than one buffer of role {}", name_of(role)));
+    found = {b};
+  }
+  if (!found.valid())
+    reject_plan(fmt::format("no buffer of role {}", name_of(role)), "write the plan again with this ebb");
+  const Buffer& buffer = buffer_of(found);
+  if (buffer.memory != Memory::device || !buffer.initial)
+    reject_plan(fmt::format("buffer {} (\"{}\") is not on the device from the start", found.index, buffer.name));
+  if (const std::int64_t needed = program_.padded.value * size_of(type); buffer.bytes.value < needed)
+    reject_plan(fmt::format("buffer {} (\"{}\") has {} bytes, its elements need {}", found.index, buffer.name,
+                            buffer.bytes.value, needed));
+  return found;
+}
+
+void ProgramCompiler::live(BufferId buffer, const char* as) const {
+  if (!buffer.valid()) reject(fmt::format("names no buffer ({})", as));
+  if (!alive_[buffer.index]) reject(fmt::format("buffer \"{}\" is not alive ({})", buffer_of(buffer).name, as));
+  if (buffer_of(buffer).memory != Memory::device)
+    reject(fmt::format("buffer \"{}\" is not on the device ({})", buffer_of(buffer).name, as));
+}
+
+void ProgramCompiler::room(BufferId buffer, Bytes needed) const {
+  if (buffer_of(buffer).bytes < needed)
+    reject(fmt::format("buffer \"{}\" has {} bytes, what lies in it needs {}", buffer_of(buffer).name,
+                       buffer_of(buffer).bytes.value, needed.value));
+}
+
+void ProgramCompiler::owned_range(ElementRange range) const {
+  if (range.begin < 0 || range.begin >= range.end || range.end > owned_.total())
+    reject(fmt::format("elements [{}, {}) are not part of the {} owned ones", range.begin, range.end, owned_.total()));
+}
+
+void ProgramCompiler::begin_or_end_life() {
+  const BufferId id = op().buffer;
+  if (!id.valid()) reject("names no buffer");
+  const bool begins = op().kind == OpKind::allocate;
+  if (id == program_.params || id == program_.grads) reject("parameters and gradients stay on the device");
+  if (buffer_of(id).memory != Memory::device) reject("is of a buffer that is not on the device");
+  if (alive_[id.index] == begins)
+    reject(fmt::format("buffer \"{}\" is {}", buffer_of(id).name, begins ? "alive already" : "not alive"));
+  alive_[id.index] = begins;
+  if (begins) program_.tensors[id.index] = std::max({op().calls, program_.tensors[id.index], 1U});
+}
+
+const StateLayout& ProgramCompiler::layout_of(BufferId id, ElementRange range) {
+  const Buffer& buffer = buffer_of(id);
+  if (buffer.role != Role::state) reject(fmt::format("buffer \"{}\" holds no state", buffer.name));
+  const std::uint8_t states = buffer.states & (masters_apart() ? kAllState : kMoments);
+  if (buffer.holds.numel().value == 0) {
+    slot_ = StateLayout(owned_, plan_.precision, states, range, buffer.packed);
+    room(id, slot_.bytes());
+    return slot_;
+  }
+  std::optional<StateLayout>& layout = layouts_[id.index];
+  if (!layout) {
+    owned_range(buffer.holds);
+    layout = StateLayout(owned_, plan_.precision, states, buffer.holds, buffer.packed);
+    room(id, layout->bytes());
+  }
+  return *layout;
+}
+
+/// The live buffer that holds `state` of `range` by its `holds`.
+BufferId ProgramCompiler::holder_of(StateBits state, ElementRange range) const {
+  BufferId found;
+  for (std::uint32_t b = 0; b < plan_.buffers.size(); ++b) {
+    const Buffer& buffer = plan_.buffers[b];
+    if (!alive_[b] || buffer.role != Role::state || (buffer.states & state) == 0) continue;
+    if (buffer.holds.begin > range.begin || buffer.holds.end < range.end) continue;
+    if (found.valid()) reject("more than one buffer holds a state of these elements");
+    found = {b};
+  }
+  if (!found.valid()) reject("no live buffer holds a state that it needs");
+  return found;
+}
+
+/// Their fp32 copies where they are alive, else the gradients.
+BufferId ProgramCompiler::gradients_for(ElementRange range) const {
+  for (std::uint32_t b = 0; b < plan_.buffers.size(); ++b) {
+    const Buffer& buffer = plan_.buffers[b];
+    if (!alive_[b] || buffer.role != Role::grad_copies) continue;
+    if (buffer.holds.begin <= range.begin && buffer.holds.end >= range.end) return {b};
+  }
+  return program_.grads;
+}
+
+/// The live workspace of the optimizer step: of no role, and not there before the step.
+BufferId ProgramCompiler::scratch_for(Bytes bytes) const {
+  for (std::uint32_t b = 0; b < plan_.buffers.size(); ++b) {
+    const Buffer& buffer = plan_.buffers[b];
+    if (alive_[b] && buffer.role == Role::other && !buffer.initial && buffer.memory == Memory::device &&
+        buffer.ends_with == Phase::step && buffer.bytes >= bytes)
+      return {b};
+  }
+  reject(fmt::format("no live buffer of {} bytes for its temporaries", bytes.value));
+}
+
+Dtype ProgramCompiler::type_of_gradients(BufferId grads) const {
+  return grads == program_.grads ? plan_.precision.grads : Dtype::fp32;
+}
+
+Bytes ProgramCompiler::gradient_at(BufferId grads, const Piece& piece) const {
+  if (grads == program_.grads) return {piece.at * size_of(plan_.precision.grads)};
+  return {4 * (piece.elements.begin - buffer_of(grads).holds.begin)};
+}
+
+Program ProgramCompiler::run() {
+  program_.tensors.assign(plan_.buffers.size(), 1);
+  for (std::uint32_t b = 0; b < plan_.buffers.size(); ++b) {
+    const Buffer& buffer = plan_.buffers[b];
+    alive_[b] = buffer.initial;
+    if (buffer.role == Role::grad_copies && (buffer.holds.end > owned_.total() || buffer.memory != Memory::device ||
+                                             buffer.bytes.value / 4 < buffer.holds.numel().value))
+      reject_plan(fmt::format("buffer {} (\"{}\") is too small for its copies", b, buffer.name));
+  }
+  find_host_state();
+  program_.actions.reserve(plan_.ops.size());
+  for (at_ = 0; at_ < plan_.ops.size(); ++at_) program_.actions.push_back(action());
+  for (std::uint32_t b = 0; b < plan_.buffers.size(); ++b) {
+    if (alive_[b] == plan_.buffers[b].initial) continue;
+    reject_plan(fmt::format("buffer {} (\"{}\") is {} when the plan ends", b, plan_.buffers[b].name,
+                            alive_[b] ? "still alive" : "not alive any more"),
+                "a step must end as it began, or it cannot be repeated");
+  }
+  find_places();
+  return std::move(program_);
+}
+
+Program compile(const Plan& plan, const std::string& file) {
+  check_tables(plan, file);
+  Program program = ProgramCompiler(plan, file).run();
+  EBB_ASSERT(every_place_is_inside(program));
+  return program;
+}
+
+}  // namespace ebb::replay

@@ -1,0 +1,39 @@
+// The reference: a plan's numerics on the CPU, bit for bit what the kernels do, in the worst order that the plan
+// allows.
+//
+// Why the worst. A replay on a GPU runs ops in one of many orders, usually a harmless one. Here every run holds one
+// stream back: its ops run only when no other stream can go on. Theorem: let a, on stream A, and b be ops without an
+// order between them. With A held back b runs before a: until a runs, some op on the way to b is always runnable unless
+// an earlier op of A is needed, and b does not need a. So holding back each stream in turn shows every pair of
+// unordered ops in both orders, and a plan whose result depends on such a pair gives different numbers or reads poison.
+//
+// Device memory is fresh poison at every allocation and after every release. Not here: time.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "replay/program.hpp"
+#include "replay/training.hpp"
+
+namespace ebb::replay {
+
+struct ReferenceOptions {
+  TrainingOptions training = {};
+  int steps = 3;
+  std::optional<StreamKind> held_back = std::nullopt;  // unset: program order
+};
+
+struct RankNumbers {
+  std::vector<StepNumbers> steps;
+  std::uint64_t final_state = 0;  // digest of every state element where the plan left it, and of the parameters
+  Bytes peak_live{0};             // of the plan's device buffers, in the order that was run
+  std::int64_t strays = 0;        // reference only: accesses to storage before its allocation or after its hand-back
+};
+
+/// One entry a plan, which are the ranks of all groups that their collectives name: InputError otherwise.
+std::vector<RankNumbers> reference(std::span<const Program> programs, const ReferenceOptions& options);
+
+}  // namespace ebb::replay

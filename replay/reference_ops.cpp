@@ -1,0 +1,132 @@
+// What each op computes: the kernels' references over the bytes that its action names.
+#include <cstring>
+
+#include "kernels/elementwise.hpp"
+#include "kernels/norm.hpp"
+#include "kernels/objective.hpp"
+#include "replay/reference_rank.hpp"
+
+namespace ebb::replay {
+
+void ReferenceRank::operate(const Copy& copy) {
+  for (const Transfer& transfer : copy.transfers) {
+    std::byte* const device = data(transfer.device.buffer) + transfer.device.at.value;
+    std::byte* const host = pinned_.data() + transfer.host_at.value;
+    std::memcpy(copy.to_device ? device : host, copy.to_device ? host : device,
+                static_cast<std::size_t>(transfer.bytes.value));
+  }
+}
+
+namespace {
+
+std::vector<kernels::AdamwRun> adamw_runs(const std::vector<StateRun>& runs) {
+  std::vector<kernels::AdamwRun> result;
+  result.reserve(runs.size());
+  for (const StateRun& run : runs)
+    result.push_back({run.grad.value, run.exp_avg.value, run.exp_avg_sq.value, run.master.value, run.param.value,
+                      run.elements.numel().value});
+  return result;
+}
+
+std::vector<kernels::Run> grad_runs(const std::vector<GradRun>& runs) {
+  std::vector<kernels::Run> result;
+  result.reserve(runs.size());
+  for (const GradRun& run : runs) result.push_back({run.at.value, run.elements.begin, run.elements.numel().value});
+  return result;
+}
+
+}  // namespace
+
+void ReferenceRank::operate(const DeviceAdam& adam) {
+  const Precision& precision = plan().precision;
+  const kernels::AdamwArrays arrays{.grad = data(adam.grads),
+                                    .exp_avg = data(adam.moments),
+                                    .exp_avg_sq = data(adam.moments),
+                                    .master = data(adam.masters),
+                                    .param = adam.params.valid() ? data(adam.params) : nullptr,
+                                    .grad_type = type_of(adam.grad_type),
+                                    .exp_avg_type = type_of(precision.exp_avg),
+                                    .exp_avg_sq_type = type_of(precision.exp_avg_sq),
+                                    .param_type = type_of(precision.params)};
+  const auto step = static_cast<std::int64_t>(numbers_.steps.size()) + 1;
+  kernels::adamw_ref(arrays, adamw_runs(adam.runs), kernels::adamw_step(options_.adam, step));
+  if (!options_.digests) return;
+  for (const StateRun& run : adam.runs) {
+    const Numel numel = run.elements.numel();
+    digest(precision.exp_avg, data(adam.moments), kExpAvg, run.elements.begin, run.exp_avg, numel);
+    digest(precision.exp_avg_sq, data(adam.moments), kExpAvgSq, run.elements.begin, run.exp_avg_sq, numel);
+    digest(Dtype::fp32, data(adam.masters), kMaster, run.elements.begin, run.master, numel);
+  }
+}
+
+void ReferenceRank::operate(const HostAdam& adam) {
+  const kernels::AdamwArrays arrays{
+      .grad = pinned_.data(), .exp_avg = pageable_.data(), .exp_avg_sq = pageable_.data(), .master = pinned_.data()};
+  const auto step = static_cast<std::int64_t>(numbers_.steps.size()) + 1;
+  kernels::adamw_ref(arrays, adamw_runs(adam.runs), kernels::adamw_step(options_.adam, step));
+  if (!options_.digests) return;
+  for (const StateRun& run : adam.runs) {
+    const Numel numel = run.elements.numel();
+    digest(Dtype::fp32, pageable_.data(), kExpAvg, run.elements.begin, run.exp_avg, numel);
+    digest(Dtype::fp32, pageable_.data(), kExpAvgSq, run.elements.begin, run.exp_avg_sq, numel);
+    digest(Dtype::fp32, pinned_.data(), kMaster, run.elements.begin, run.master, numel);
+  }
+}
+
+void ReferenceRank::operate(const Cast& cast) {
+  std::vector<kernels::CastRun> runs;
+  runs.reserve(cast.runs.size());
+  for (const CastRun& run : cast.runs) runs.push_back({run.from.value, run.to.value, run.numel.value});
+  kernels::cast_ref({.source = data(cast.from),
+                     .destination = data(cast.to),
+                     .source_type = type_of(cast.from_type),
+                     .destination_type = type_of(cast.to_type)},
+                    runs);
+}
+
+void ReferenceRank::operate(const Norm& norm) {
+  const float sum = kernels::sum_of_squares_ref(type_of(norm.type), data(norm.grads), grad_runs(norm.runs));
+  std::memcpy(data(norm.norm) + NormWords::kSumOfSquares, &sum, sizeof sum);
+}
+
+void ReferenceRank::operate(const Clip& clip) {
+  std::byte* const words = data(clip.norm);
+  float sum = 0;
+  float coefficient = 0;
+  std::uint32_t nonfinite = 0;
+  std::memcpy(&sum, words + NormWords::kSumOfSquares, sizeof sum);
+  kernels::clip_coefficient_ref({.sum = &sum, .coefficient = &coefficient, .nonfinite = &nonfinite}, options_.max_norm);
+  std::memcpy(words + NormWords::kCoefficient, &coefficient, sizeof coefficient);
+  std::memcpy(words + NormWords::kNonFinite, &nonfinite, sizeof nonfinite);
+  kernels::scale_ref(type_of(clip.type), data(clip.grads), grad_runs(clip.runs), coefficient);
+  now_.sum_of_squares = sum;
+}
+
+void ReferenceRank::operate(const ZeroGrads& zero) {
+  std::memset(data(zero.grads), 0, static_cast<std::size_t>(program_->padded.value * size_of(plan().precision.grads)));
+}
+
+void ReferenceRank::operate(const Stand& stand) {
+  const std::int64_t begin = stand.range.begin;
+  const Precision& precision = plan().precision;
+  const kernels::ObjectiveParams params{.data = data(program_->params) + begin * size_of(precision.params),
+                                        .type = type_of(precision.params),
+                                        .begin = begin,
+                                        .numel = stand.range.numel().value};
+  const kernels::ObjectiveKey key{.seed = seed_,
+                                  .step = static_cast<std::uint32_t>(numbers_.steps.size() + 1),
+                                  .micro = stand.micro,
+                                  .rank = static_cast<std::uint32_t>(plan().rank)};
+  if (stand.backward) {
+    kernels::objective_gradient_ref(params, key,
+                                    {.data = data(program_->grads) + begin * size_of(precision.grads),
+                                     .type = type_of(precision.grads),
+                                     .scale = program_->gradient_scale,
+                                     .accumulate = true});
+    return;
+  }
+  if (losses_.size() <= stand.micro) losses_.resize(stand.micro + 1);
+  losses_[stand.micro] = kernels::objective_loss_ref(params, key);
+}
+
+}  // namespace ebb::replay

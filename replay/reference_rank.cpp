@@ -1,0 +1,206 @@
+// Lives of storage, first values, steps and final numbers. What ops compute: reference_ops.cpp.
+#include "replay/reference_rank.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/digest.hpp"
+#include "kernels/elementwise.hpp"
+
+namespace ebb::replay {
+
+namespace {
+
+void poison(std::vector<std::byte>& data) { std::fill(data.begin(), data.end(), std::byte{kernels::kPoison}); }
+
+/// Calls visit(id) for every buffer that an action names.
+template <class Visit>
+struct NamedBuffers {
+  Visit visit;
+  void operator()(Nothing&) {}
+  void operator()(HostWork&) {}
+  void operator()(HostAdam&) {}
+  void operator()(Copy& copy) {
+    for (Transfer& transfer : copy.transfers) visit(transfer.device.buffer);
+  }
+  void operator()(DeviceAdam& adam) {
+    for (BufferId* id : {&adam.moments, &adam.masters, &adam.grads, &adam.params, &adam.scratch})
+      if (id->valid()) visit(*id);
+  }
+  void operator()(Cast& cast) {
+    visit(cast.from);
+    visit(cast.to);
+  }
+  void operator()(Norm& norm) {
+    visit(norm.grads);
+    visit(norm.norm);
+  }
+  void operator()(Clip& clip) {
+    visit(clip.grads);
+    visit(clip.norm);
+  }
+  void operator()(ZeroGrads& zero) { visit(zero.grads); }
+  void operator()(BucketCollective& all) { visit(all.buffer); }
+  void operator()(NormCollective& norm) { visit(norm.norm); }
+  void operator()(Stand& stand) { visit(stand.activations); }
+};
+
+}  // namespace
+
+kernels::Type type_of(Dtype type) {
+  switch (type) {
+    case Dtype::fp32:
+      return kernels::Type::fp32;
+    case Dtype::bf16:
+      return kernels::Type::bf16;
+    case Dtype::fp16:
+      return kernels::Type::fp16;
+    case Dtype::fp8:
+      return kernels::Type::fp8_e4m3;
+  }
+  return kernels::Type::fp32;
+}
+
+ReferenceRank::ReferenceRank(const Program& program, const TrainingOptions& options)
+    : program_(&program), options_(options), seed_(options.seed) {
+  pinned_.resize(static_cast<std::size_t>(program.pinned.value), std::byte{kernels::kPoison});
+  pageable_.resize(static_cast<std::size_t>(program.pageable.value), std::byte{kernels::kPoison});
+  bind();
+  first_values();
+}
+
+/// Gives every life of a buffer its storage, and every op those of its moment in program order.
+void ReferenceRank::bind() {
+  const auto open = [&](std::uint32_t buffer) {
+    const Buffer& what = plan().buffers[buffer];
+    Storage storage{{buffer}, false, {}};
+    if (what.memory == Memory::device && what.role != Role::other)
+      storage.data.resize(static_cast<std::size_t>(what.bytes.value), std::byte{kernels::kPoison});
+    storages_.push_back(std::move(storage));
+    return static_cast<std::uint32_t>(storages_.size() - 1);
+  };
+  for (std::uint32_t b = 0; b < plan().buffers.size(); ++b) first_life_.push_back(open(b));
+  last_life_ = first_life_;
+  std::vector<bool> lived(plan().buffers.size());
+  for (std::uint32_t b = 0; b < plan().buffers.size(); ++b) lived[b] = plan().buffers[b].initial;
+  actions_.resize(plan().ops.size());
+  for (std::uint32_t i = 0; i < plan().ops.size(); ++i) {
+    const Op& op = plan().ops[i];
+    Bound& bound = actions_[i];
+    if (op.kind == OpKind::allocate) {
+      if (lived[op.buffer.index]) last_life_[op.buffer.index] = open(op.buffer.index);
+      lived[op.buffer.index] = true;
+    }
+    bound.action = program_->actions[i];
+    const auto use = [&](BufferId& id) {
+      id.index = last_life_[id.index];
+      if (std::find(bound.uses.begin(), bound.uses.end(), id.index) == bound.uses.end()) bound.uses.push_back(id.index);
+    };
+    std::visit(NamedBuffers<decltype(use)>{use}, bound.action);
+    if (op.kind == OpKind::allocate || op.kind == OpKind::release) bound.storage = last_life_[op.buffer.index];
+    if (BufferId waits = op.buffer; op.kind == OpKind::host_wait && waits.valid()) use(waits);
+  }
+}
+
+void ReferenceRank::first_values() {
+  const kernels::Run all{.offset = 0, .index = 0, .numel = program_->padded.value};
+  kernels::fill_random_ref(type_of(plan().precision.params), data(program_->params), std::span(&all, 1), options_.seed,
+                           1);
+  for (const StatePlace& place : program_->before) {
+    std::byte* const at = state(place);
+    const kernels::Run run{.offset = 0, .index = place.at.value, .numel = place.elements.numel().value};
+    if (place.state == kMaster)
+      kernels::fill_random_ref(kernels::Type::fp32, at, std::span(&run, 1), options_.seed, 1);
+    else
+      std::memset(at, 0, static_cast<std::size_t>(run.numel * bytes_per_element(plan().precision, place.state)));
+  }
+}
+
+std::byte* ReferenceRank::state(const StatePlace& place) {
+  if (place.on_device) return data({first_life_[place.device.buffer.index]}) + place.device.at.value;
+  return (place.host == Memory::pinned ? pinned_ : pageable_).data() + place.host_at.value;
+}
+
+void ReferenceRank::count(Bytes change) {
+  live_ += change;
+  numbers_.peak_live = std::max(numbers_.peak_live, live_);
+}
+
+void ReferenceRank::begin_step() {
+  ended_.assign(plan().ops.size(), false);
+  pending_.clear();
+  losses_.clear();
+  now_ = {};
+  live_ = {0};
+  for (Storage& storage : storages_) storage.alive = false;
+  for (std::uint32_t b = 0; b < plan().buffers.size(); ++b) {
+    const Buffer& buffer = plan().buffers[b];
+    if (!buffer.initial) continue;
+    storages_[first_life_[b]].alive = true;
+    if (buffer.memory == Memory::device) count(buffer.bytes);
+  }
+}
+
+void ReferenceRank::hand_back(Storage& storage) {
+  storage.alive = false;
+  poison(storage.data);
+}
+
+void ReferenceRank::run(std::uint32_t id) {
+  const Op& op = plan().ops[id];
+  const Bound& bound = actions_[id];
+  if (op.kind == OpKind::allocate) {
+    Storage& storage = storages_[bound.storage];
+    storage.alive = true;
+    poison(storage.data);
+    return count(plan().buffers[op.buffer.index].bytes);
+  }
+  if (op.kind == OpKind::release) {
+    count({-plan().buffers[op.buffer.index].bytes.value});
+    if (op.after.valid() && !ended_[op.after.index])
+      pending_.push_back({op.after.index, bound.storage});
+    else
+      hand_back(storages_[bound.storage]);
+    return;
+  }
+  for (const std::uint32_t used : bound.uses)
+    if (!storages_[used].alive) ++numbers_.strays;
+  std::visit([this](const auto& action) { operate(action); }, bound.action);
+}
+
+void ReferenceRank::end(std::uint32_t op) {
+  ended_[op] = true;
+  for (const Pending& pending : pending_)
+    if (pending.after == op) hand_back(storages_[pending.storage]);
+}
+
+/// What lives on into the next step is in the last life of its buffer; there it is the first one.
+void ReferenceRank::end_step() {
+  for (std::uint32_t b = 0; b < plan().buffers.size(); ++b) {
+    if (first_life_[b] != last_life_[b]) std::swap(storages_[first_life_[b]].data, storages_[last_life_[b]].data);
+  }
+  for (const double loss : losses_) now_.loss += loss;
+  numbers_.steps.push_back(now_);
+  if (options_.digests) seed_ = next_seed(seed_, now_.digest);
+}
+
+RankNumbers ReferenceRank::finish() {
+  now_ = {};
+  for (const StatePlace& place : program_->after) {
+    const Dtype type = place.state == kExpAvg     ? plan().precision.exp_avg
+                       : place.state == kExpAvgSq ? plan().precision.exp_avg_sq
+                                                  : Dtype::fp32;
+    digest(type, state(place), place.state, place.elements.begin, {0}, place.elements.numel());
+  }
+  digest(plan().precision.params, data(program_->params), kParams, 0, {0}, program_->padded);
+  numbers_.final_state = now_.digest;
+  return std::move(numbers_);
+}
+
+void ReferenceRank::digest(Dtype type, const std::byte* base, StateBits state, std::int64_t element, Bytes at,
+                           Numel numel) {
+  const kernels::Run run{.offset = at.value, .index = element, .numel = numel.value};
+  now_.digest += kernels::digest_ref(type_of(type), base, std::span(&run, 1), digest_tag(state));
+}
+
+}  // namespace ebb::replay

@@ -1,0 +1,60 @@
+// ReferenceRun: ranks that take training steps together on the CPU, one stream held back (reference.hpp). A test can
+// look into a rank's memory between steps.
+//
+// Collectives meet: a rank that comes to one waits there with that stream, the others go on; when the last member has
+// arrived, it happens. The n-th collective of a rank on a group of ranks meets the n-th of the others.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/plan.hpp"
+#include "replay/reference_collectives.hpp"
+
+namespace ebb::replay {
+
+class ReferenceRun {
+ public:
+  /// `programs` outlive it. InputError when a collective names a rank that has no program.
+  ReferenceRun(std::span<const Program> programs, const TrainingOptions& options, std::optional<StreamKind> held_back);
+
+  /// InputError when ranks wait for each other for ever, or meet in different collectives.
+  void step();
+  ReferenceRank& rank(std::size_t index) { return ranks_[index]; }
+  std::size_t size() const { return ranks_.size(); }
+
+ private:
+  /// Where one rank stands in the step.
+  struct Progress {
+    std::vector<std::vector<std::uint32_t>> streams;  // ops by stream, in program order
+    std::vector<std::size_t> next;                    // by stream: how many have ended
+    std::vector<bool> waits;                          // by stream: its next op is a collective that has arrived
+    std::vector<bool> ended;                          // by op
+    std::map<CommGroup, std::uint32_t> met;           // collectives begun on each group
+  };
+  struct Meeting {
+    std::vector<Member> arrived;  // by place in the group; rank null: not yet
+    std::size_t missing = 0;
+  };
+  using Key = std::pair<CommGroup, std::uint32_t>;
+
+  std::optional<std::uint32_t> runnable(std::size_t rank, bool held) const;
+  void take(std::size_t rank, std::uint32_t op);
+  void arrive(std::size_t rank, std::uint32_t op);
+  void finish(std::size_t rank, std::uint32_t op);
+  bool done() const;
+  [[noreturn]] void deadlock() const;
+  std::string name(std::size_t rank, std::uint32_t op) const;
+
+  std::optional<StreamKind> held_back_;
+  std::vector<ReferenceRank> ranks_;
+  std::map<std::int64_t, std::size_t> index_of_rank_;
+  std::vector<Progress> progress_;
+  std::map<Key, Meeting> meetings_;
+};
+
+}  // namespace ebb::replay

@@ -1,0 +1,65 @@
+// Stand-ins for forward and backward: matrix products that keep the tensor cores busy for as long as the plan says.
+//
+// A stand-in does what consequences need (loss or gradients over its parameters, activations overwritten) and fills up
+// the rest of its time with products. How many follows from times measured on the device at setup, alone; what other
+// streams take away later makes the op longer, as it would in training.
+// Not here: the issue of the ops themselves (issuer.hpp).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/units.hpp"
+#include "replay/ready.hpp"
+
+namespace ebb::replay {
+
+class DeviceMemory;
+class Instruments;
+
+/// A product of size x size matrices, so many times.
+struct GemmCount {
+  std::int64_t size = 0;
+  std::int64_t count = 0;
+
+  bool operator==(const GemmCount&) const = default;
+};
+struct GemmTime {
+  std::int64_t size = 0;
+  Ticks time{0};
+};
+
+inline constexpr std::int64_t kLargestGemm = 4096;
+
+/// Products that take `left` together: as many of the largest as fit, then of the next, ..., of the smallest the
+/// nearest number. `times`: descending, all positive. Nothing where left <= 0. Pure.
+std::vector<GemmCount> fill_time(Ticks left, std::span<const GemmTime> times);
+
+/// The part of a buffer of `bytes` that belongs to `range` of `whole` elements; consecutive ranges cover it all. Pure.
+struct ByteRange {
+  Bytes at{0};
+  Bytes bytes{0};
+};
+ByteRange share_of(Bytes bytes, ElementRange range, Numel whole);
+
+class StandIns {
+ public:
+  StandIns() = default;  // no products
+  /// Measures on the current device. Writes into parameters and gradients, which must be alive and not hold anything
+  /// yet, and needs `instruments` with operands of kLargestGemm.
+  StandIns(const Program& program, std::span<const Ready> actions, const DeviceMemory& memory,
+           const Instruments& instruments, void* stream);
+
+  std::span<const GemmCount> products(std::uint32_t op) const;
+  std::int64_t launches(std::uint32_t op) const;
+  /// Stand-ins that must last longer than planned, if any: one clause.
+  const std::string& remark() const { return remark_; }
+
+ private:
+  std::vector<std::vector<GemmCount>> products_;  // by op id
+  std::string remark_;
+};
+
+}  // namespace ebb::replay

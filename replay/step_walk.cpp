@@ -1,0 +1,146 @@
+#include "replay/step_walk.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+
+#include "kernels/elementwise.hpp"
+#include "kernels/gate.hpp"
+#include "models/errors.hpp"
+#include "replay/cuda.hpp"
+
+namespace ebb::replay {
+
+namespace {
+
+constexpr std::uint32_t kMostAhead = 256;        // commands; a queue holds about a thousand
+constexpr std::chrono::microseconds kSlow{200};  // longer than what a missing dependency could hide behind
+
+cudaStream_t cuda(void* stream) { return static_cast<cudaStream_t>(stream); }
+cudaEvent_t event(void* of) { return static_cast<cudaEvent_t>(of); }
+
+void record(void* of, void* stream) { check(cudaEventRecord(event(of), cuda(stream)), "cudaEventRecord"); }
+
+}  // namespace
+
+StepWalk::StepWalk(const Program& program, const ExecuteOptions& options, const IssuePlan& issue, DeviceMemory& memory)
+    : program_(program),
+      options_(options),
+      issue_(issue),
+      memory_(memory),
+      streams_(program.plan->streams.size()),
+      compute_(streams_.size()),
+      clock_(*program.plan, issue),
+      ended_([this](OpId op) { return has_ended(op); }) {
+  for (std::size_t s = 0; s < streams_.size(); ++s) {
+    const StreamKind kind = program.plan->streams[s].kind;
+    if (kind == StreamKind::host) continue;
+    streams_[s] = make_stream();
+    if (kind == StreamKind::compute && compute_ == streams_.size()) compute_ = s;
+  }
+  if (compute_ == streams_.size()) throw InputError({}, "the plan has no compute stream");
+}
+
+std::uint32_t StepWalk::ahead(const std::vector<Ready>& actions, const StandIns& stand_ins) const {
+  std::vector<std::uint32_t> commands(actions.size());
+  for (std::uint32_t op = 0; op < commands.size(); ++op) {
+    commands[op] = commands_of(actions[op]) + static_cast<std::uint32_t>(stand_ins.launches(op)) + 2;
+  }
+  return ops_ahead(issue_, commands, kMostAhead);
+}
+
+void StepWalk::begin_step(bool timed) {
+  timed_ = timed;
+  issued_ = 0;
+}
+
+void StepWalk::start(const StartGate* gate, int step) {
+  if (gate != nullptr) {
+    for (const Stream& stream : streams_) {
+      if (stream.get() != nullptr) gate->hold(step, stream.get());
+    }
+  }
+  record(clock_.base(), compute());
+}
+
+void StepWalk::enqueue(Issuer& issuer, std::uint32_t first, std::uint32_t last) {
+  for (std::uint32_t op = first; op < last; ++op) {
+    issued_ = op;
+    if (issue_.steps[op].on_host) {
+      host_op(issuer, op);
+    } else {
+      device_op(issuer, op);
+    }
+  }
+}
+
+void StepWalk::device_op(Issuer& issuer, std::uint32_t id) {
+  const Op& op = program_.plan->ops[id];
+  void* const stream = streams_[op.stream.index].get();
+  for (const std::uint32_t dep : issue_.waits_of(id)) {
+    check(cudaStreamWaitEvent(cuda(stream), event(clock_.end(dep)), 0), "cudaStreamWaitEvent");
+  }
+  if (options_.slow == program_.plan->streams[op.stream.index].kind) {
+    check(kernels::launch_delay(static_cast<std::uint64_t>(std::chrono::nanoseconds(kSlow).count()), stream),
+          "launch_delay");
+  }
+  if (timed_) record(clock_.start(id), stream);
+  if (op.kind == OpKind::allocate) {
+    allocate(id, stream);
+  } else if (op.kind == OpKind::release) {
+    if (program_.plan->buffers[op.buffer.index].memory == Memory::device) memory_.release(op.buffer, op.after);
+  } else {
+    issuer.issue(id, stream);
+  }
+  if (timed_ || issue_.steps[id].event_used) record(clock_.end(id), stream);
+}
+
+void StepWalk::allocate(std::uint32_t id, void* stream) {
+  const BufferId buffer = program_.plan->ops[id].buffer;
+  const Buffer& what = program_.plan->buffers[buffer.index];
+  if (what.memory != Memory::device) return;  // the host store has room for all of it
+  memory_.poll(ended_);
+  void* const at = memory_.allocate(buffer);
+  if (options_.poison && what.bytes.value > 0) {
+    check(cudaMemsetAsync(at, kernels::kPoison, static_cast<std::size_t>(what.bytes.value), cuda(stream)),
+          "cudaMemsetAsync");
+  }
+}
+
+/// An event that was not recorded in this step yet still says what was in the step before.
+bool StepWalk::has_ended(OpId op) const {
+  if (op.index >= issued_) return false;
+  if (issue_.steps[op.index].on_host) return true;
+  const cudaError_t state = cudaEventQuery(event(clock_.end(op.index)));
+  if (state == cudaErrorNotReady) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  check(state, "cudaEventQuery");
+  return true;
+}
+
+void StepWalk::host_op(Issuer& issuer, std::uint32_t id) {
+  HostSpan& span = clock_.host(id);
+  span.arrived = StartGate::Clock::now();
+  for (const std::uint32_t dep : issue_.waits_of(id)) {
+    check(cudaEventSynchronize(event(clock_.end(dep))), "cudaEventSynchronize");
+  }
+  if (options_.slow == StreamKind::host) {
+    const auto until = StartGate::Clock::now() + kSlow;
+    while (StartGate::Clock::now() < until) {
+    }
+  }
+  span.waited = StartGate::Clock::now();
+  issuer.issue(id, nullptr);
+  span.ended = StartGate::Clock::now();
+}
+
+void StepWalk::finish() {
+  for (const Stream& stream : streams_) {
+    if (stream.get() != nullptr) check(cudaStreamSynchronize(cuda(stream.get())), "cudaStreamSynchronize");
+  }
+  check(cudaGetLastError(), "the step's kernels");
+}
+
+}  // namespace ebb::replay

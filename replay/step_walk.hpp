@@ -1,0 +1,54 @@
+// StepWalk: one rank's host thread walks over a plan's ops: waits, acts, records. This loop is what must keep the
+// device's queues full, so it looks nothing up and allocates nothing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "replay/issue_plan.hpp"
+#include "replay/issuer.hpp"
+#include "replay/timing.hpp"
+
+namespace ebb::replay {
+
+class StepWalk {
+ public:
+  /// Streams and events of `program`'s plan on the current device. All arguments outlive it.
+  StepWalk(const Program& program, const ExecuteOptions& options, const IssuePlan& issue, DeviceMemory& memory);
+
+  const std::vector<Stream>& streams() const { return streams_; }  // by StreamId; none for the host's
+  void* compute() const { return streams_[compute_].get(); }
+  const StepClock& clock() const { return clock_; }
+
+  /// Ops that can be enqueued behind a closed gate.
+  std::uint32_t ahead(const std::vector<Ready>& actions, const StandIns& stand_ins) const;
+
+  /// Before each step. Untimed steps record only the events that others wait for.
+  void begin_step(bool timed);
+  /// Holds all streams; base event behind it. `gate` null: only the base event.
+  void start(const StartGate* gate, int step);
+  /// Issues ops [first, last).
+  void enqueue(Issuer& issuer, std::uint32_t first, std::uint32_t last);
+  /// Waits for all streams.
+  void finish();
+
+ private:
+  void device_op(Issuer& issuer, std::uint32_t op);
+  void host_op(Issuer& issuer, std::uint32_t op);
+  void allocate(std::uint32_t op, void* stream);
+  bool has_ended(OpId op) const;
+
+  const Program& program_;
+  const ExecuteOptions& options_;
+  const IssuePlan& issue_;
+  DeviceMemory& memory_;
+  std::vector<Stream> streams_;
+  std::size_t compute_ = 0;
+  StepClock clock_;
+  std::function<bool(OpId)> ended_;
+  std::uint32_t issued_ = 0;  // ops of this step so far
+  bool timed_ = true;
+};
+
+}  // namespace ebb::replay
