@@ -5,4 +5,11 @@ ebb_test(replay_tests LIBS ebb_replay ebb_planner SOURCES
   replay/issue_plan_test.cpp
   replay/program_test.cpp
   replay/reference_test.cpp
+  replay/run_exchange_test.cpp
 )
+if(EBB_HAVE_CUDA)
+  # Needs GPUs to run, so it is no ctest: run bin/execute_gpu_check by hand, at the root of the tree.
+  add_executable(execute_gpu_check replay/execute_gpu_check.cpp)
+  target_link_libraries(execute_gpu_check PRIVATE ebb_replay_gpu ebb_planner fmt::fmt)
+  target_compile_definitions(execute_gpu_check PRIVATE EBB_TEST_DATA="tests/data")
+endif()
