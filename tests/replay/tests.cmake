@@ -1,5 +1,16 @@
 # Plans come from the planner: tests may link both halves.
 ebb_test(replay_tests LIBS ebb_replay ebb_planner SOURCES
+  replay/device_lives_test.cpp
+  replay/host_limits_test.cpp
+  replay/host_region_test.cpp
+  replay/preflight_test.cpp
+  replay/processes_test.cpp
   replay/program_test.cpp
   replay/reference_test.cpp
+  replay/torch_memory_test.cpp
 )
+if(EBB_HAVE_CUDA)
+  # Needs a GPU to run, so it is no ctest: run bin/store_gpu_check by hand.
+  add_executable(store_gpu_check replay/gpu/store_gpu_check.cpp)
+  target_link_libraries(store_gpu_check PRIVATE ebb_replay_gpu CUDA::cudart_static)
+endif()
