@@ -12,4 +12,13 @@ if(EBB_HAVE_CUDA)
   add_executable(execute_gpu_check replay/execute_gpu_check.cpp)
   target_link_libraries(execute_gpu_check PRIVATE ebb_replay_gpu ebb_planner fmt::fmt)
   target_compile_definitions(execute_gpu_check PRIVATE EBB_TEST_DATA="tests/data")
+  replay/device_lives_test.cpp
+  replay/host_limits_test.cpp
+  replay/host_region_test.cpp
+  replay/preflight_test.cpp
+  replay/processes_test.cpp
+  replay/torch_memory_test.cpp
+  # Needs a GPU to run, so it is no ctest: run bin/store_gpu_check by hand.
+  add_executable(store_gpu_check replay/gpu/store_gpu_check.cpp)
+  target_link_libraries(store_gpu_check PRIVATE ebb_replay_gpu CUDA::cudart_static)
 endif()
