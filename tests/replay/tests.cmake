@@ -1,11 +1,13 @@
 # Plans come from the planner: tests may link both halves.
 ebb_test(replay_tests LIBS ebb_replay ebb_planner SOURCES
+  replay/consequences_test.cpp
   replay/device_lives_test.cpp
   replay/engine_parts_test.cpp
   replay/host_adam_test.cpp
   replay/host_limits_test.cpp
   replay/host_region_test.cpp
   replay/issue_plan_test.cpp
+  replay/oracle_test.cpp
   replay/preflight_test.cpp
   replay/processes_test.cpp
   replay/program_test.cpp
@@ -21,3 +23,5 @@ if(EBB_HAVE_CUDA)
   add_executable(store_gpu_check replay/gpu/store_gpu_check.cpp)
   target_link_libraries(store_gpu_check PRIVATE ebb_replay_gpu CUDA::cudart_static)
 endif()
+# A textbook's roundings, like the kernels' references: one to each operation.
+set_source_files_properties(replay/oracle_test.cpp PROPERTIES COMPILE_OPTIONS "-ffp-contract=off")
