@@ -24,6 +24,7 @@ using Clock = std::chrono::steady_clock;
 double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 constexpr int kBatch = 128;
+constexpr int kManyRuns = 300;
 /// Batches of calls are short and noisy: more of them.
 constexpr int kMoreRepeats = 4;
 
@@ -53,6 +54,14 @@ void device_calls(Bench& bench, const BenchGpu& gpu, CalibrationData& data) {
     check(kernels::launch_fill_bytes(kernels::Type::fp32, gpu.array(4), {&small, 1}, 0, compute), "launch_fill_bytes");
   };
   data.calls.push_back({"launch", host_time(bench, kBatch, launch, rest)});
+
+  // A rank's shards in one launch: the table of runs is made and copied.
+  std::vector<kernels::Run> many;
+  for (int i = 0; i < kManyRuns; ++i) many.push_back({.offset = i * 4096, .index = 0, .numel = 1024});
+  const auto launch_many = [&](int) {
+    check(kernels::launch_fill_bytes(kernels::Type::fp32, gpu.array(4), many, 0, compute), "launch_fill_bytes");
+  };
+  data.calls.push_back({"launch_runs", host_time(bench, kBatch, launch_many, rest)});
 
   const auto copy = [&](int i) {
     check(cudaMemcpyAsync(gpu.at({0}), gpu.host->pinned() + i * (1_MiB).value, static_cast<std::size_t>((1_MiB).value),

@@ -21,6 +21,7 @@ constexpr std::array kTogether = {256_KiB, 1_MiB, 4_MiB, 16_MiB, 64_MiB, 256_MiB
 constexpr std::array kAllGpus = {16_MiB, 64_MiB};
 /// Each flow moves about that much each way: a quarter of a second on PCIe Gen5.
 constexpr Bytes kFlow = 12_GiB;
+constexpr int kFlowRepeats = 4;
 constexpr std::int64_t kMostCopies = 2000;
 constexpr std::int64_t kLeastCopies = 12;
 
@@ -29,7 +30,7 @@ double since(Clock::time_point begin) { return std::chrono::duration<double>(Clo
 
 void copies_alone(Bench& bench, const BenchGpu& gpu, std::size_t index, bool to_device, Bytes bytes,
                   CalibrationData& data) {
-  if (4 * bytes.value > gpu.host->pinned_bytes().value) return;
+  if (4 * bytes.value > std::min(gpu.host->pinned_bytes(), gpu.block_bytes).value) return;
   const auto calls = static_cast<int>(std::clamp<std::int64_t>((2_GiB).value / bytes.value, 3, kAhead));
   const std::int64_t places = gpu.host->pinned_bytes().value / bytes.value;
   void* stream = to_device ? gpu.in.get() : gpu.out.get();
@@ -97,7 +98,7 @@ std::vector<CopyFlow> start_flows(Bench& bench, const Shape& shape) {
 
 void flows_together(Bench& bench, const Shape& shape, CalibrationData& data) {
   for (std::size_t g = shape.first; g < shape.last; ++g)
-    if (4 * shape.bytes.value > bench.gpu(g).host->pinned_bytes().value) return;
+    if (4 * shape.bytes.value > std::min(bench.gpu(g).host->pinned_bytes(), bench.gpu(g).block_bytes).value) return;
   const std::vector<CopyFlow> flows = start_flows(bench, shape);
   std::vector<std::vector<double>> marks;
   double from = 0;
@@ -200,7 +201,7 @@ void measure_copies(Bench& bench, CalibrationData& data) {
     if (g == 0) pageable(bench, gpu, g, data);
     bench.say(fmt::format("GPU {}: copies both ways", gpu.device));
     for (const Bytes bytes : kTogether)
-      for (int repeat = 0; repeat < 2; ++repeat)
+      for (int repeat = 0; repeat < kFlowRepeats; ++repeat)
         flows_together(bench, {.first = g, .last = g + 1, .in = true, .out = true, .bytes = bytes}, data);
   }
   if (bench.gpus() == 1) return;

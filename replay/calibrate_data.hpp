@@ -81,8 +81,8 @@ struct PinTime {
   bool operator==(const PinTime&) const = default;
 };
 
-/// Host time of one call: launch, copy, event, synchronize (with the launch before it), allocate, collective. `k`:
-/// call.
+/// Host time of one call: launch, launch_runs (a kernel over 300 runs), copy, event, synchronize (with the launch
+/// before it), allocate, collective. `k`: call.
 struct CallTime {
   std::string what;
   Timed each;

@@ -280,6 +280,10 @@ void Calibrator::calls() {
   call("calls.collective", &Calls::collective, "collective", 0, "host time of enqueuing a small NCCL collective");
   call("calls.allocate", &Calls::allocate, "allocate", 0,
        "allocation and free of a cached block by ebb-replay's allocator");
+  for (const CallTime& time : data_.calls)
+    if (time.what == "launch_runs")
+      remark(fmt::format("a launch over 300 runs takes the host {}, the figures say {}",
+                         format_seconds({time.each.median}), format_seconds(calls.launch.value)));
 }
 
 void Calibrator::interconnect() {
