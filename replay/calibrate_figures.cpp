@@ -76,6 +76,7 @@ class Calibrator {
   void machine();
   void link();
   void pieces(const BothFit& both);
+  void mixed();
   void host_together();
   void kernels();
   void memory_bound(double adam);
@@ -146,6 +147,7 @@ void Calibrator::link() {
     both_most_ = std::max(both_most_, point.rate.value);
   }
   pieces(*both);
+  mixed();
 
   for (const bool to_device : {true, false}) {
     const auto rate = fit_pageable(data_.copies, to_device);
@@ -164,6 +166,17 @@ void Calibrator::pieces(const BothFit& both) {
     remark(fmt::format("pieces of {} both ways: {} in and {} out, the figures say {} and {}", format_bytes(flow.bytes),
                        format_bandwidth({flow.h2d / flow.window}), format_bandwidth({flow.d2h / flow.window}),
                        format_bandwidth({steady.h2d}), format_bandwidth({steady.d2h})));
+  }
+}
+
+void Calibrator::mixed() {
+  for (const CopyTime& copy : data_.copies) {
+    if (!copy.mixed) continue;
+    const auto calls = static_cast<double>(copy.calls);
+    const double said = calls * (link_.latency.value + (copy.bytes / (copy.to_device ? link_.h2d : link_.d2h)).value);
+    remark(fmt::format("{} copies {} of 16 KiB to 24 MiB back to back: {}, the figures say {} ({:+.1f} %)", copy.calls,
+                       copy.to_device ? "in" : "out", format_seconds({copy.all.median}), format_seconds({said}),
+                       100 * (said / copy.all.median - 1)));
   }
 }
 
@@ -280,10 +293,19 @@ void Calibrator::calls() {
   call("calls.collective", &Calls::collective, "collective", 0, "host time of enqueuing a small NCCL collective");
   call("calls.allocate", &Calls::allocate, "allocate", 0,
        "allocation and free of a cached block by ebb-replay's allocator");
-  for (const CallTime& time : data_.calls)
+  constexpr Bytes kChained = 1_MiB;
+  for (const CallTime& time : data_.calls) {
+    if (time.what == "chain") {
+      const double said = 2 * link_.latency.value + (kChained / link_.h2d).value + (kChained / link_.d2h).value;
+      remark(fmt::format(
+          "a copy in, a kernel and a copy out of 1 MiB that wait for each other take {}, the figures say "
+          "{}: {} each time one hands over to the next",
+          format_seconds({time.each.median}), format_seconds({said}), format_seconds({(time.each.median - said) / 3})));
+    }
     if (time.what == "launch_runs")
       remark(fmt::format("a launch over 300 runs takes the host {}, the figures say {}",
                          format_seconds({time.each.median}), format_seconds(calls.launch.value)));
+  }
 }
 
 void Calibrator::interconnect() {
