@@ -1,35 +1,10 @@
 #include "planner/cli_output.hpp"
 
-#include <fmt/format.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-
-#include "models/errors.hpp"
+#include "models/text_output.hpp"
 
 namespace ebb::cli {
 
-namespace {
-
-[[noreturn]] void fail(const std::string& where) {
-  throw IoError(fmt::format("cannot write to {}: {}", where, std::strerror(errno)));
-}
-
-}  // namespace
-
-void write_stdout(const std::string& text) {
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  if (!written || std::fflush(stdout) != 0) fail("standard output");
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) fail(path);
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  // fclose writes what is still buffered, so it must succeed too; it must run in either case.
-  const bool closed = std::fclose(file) == 0;
-  if (!written || !closed) fail(path);
-}
+void write_stdout(const std::string& text) { ebb::write_stdout(text); }
+void write_file(const std::string& path, const std::string& text) { write_text_file(path, text); }
 
 }  // namespace ebb::cli

@@ -118,7 +118,7 @@ TEST_CASE("the missing edges that are named repair every plan with a deleted dep
       for (std::size_t position = 0; position < plan.deps.size(); ++position) {
         Plan mutant = without_dep(plan, position);
         std::vector<Hazard> hazards = verify(mutant);
-        for (int edges = 0; !hazards.empty() && edges < 20; ++edges) {
+        for (std::size_t edges = 0; !hazards.empty() && edges < plan.ops.size(); ++edges) {
           ++found;
           const Hazard hazard = hazards.front();
           INFO(hazard.text);

@@ -1,0 +1,35 @@
+#include "models/text_output.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "models/errors.hpp"
+
+namespace ebb {
+
+namespace {
+
+[[noreturn]] void fail(const std::string& where) {
+  throw IoError(fmt::format("cannot write to {}: {}", where, std::strerror(errno)));
+}
+
+}  // namespace
+
+void write_stdout(const std::string& text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!written || std::fflush(stdout) != 0) fail("standard output");
+}
+
+void write_text_file(const std::string& path, const std::string& text) {
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) fail(path);
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  // fclose writes what is still buffered, so it must succeed too; it must run in either case.
+  const bool closed = std::fclose(file) == 0;
+  if (!written || !closed) fail(path);
+}
+
+}  // namespace ebb

@@ -1,0 +1,67 @@
+// `ebb-replay run PLAN...`: every plan file in turn, on GPUs or on the CPU.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "models/errors.hpp"
+#include "models/text_output.hpp"
+#include "replay/commands.hpp"
+#include "replay/plan_files.hpp"
+#include "replay/run_report.hpp"
+
+namespace ebb::replay::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The timeline's file: what the user named, or in that directory after the plan.
+std::string timeline_name(const RunOptions& options, const std::string& plan) {
+  const fs::path named(*options.output);
+  const bool directory = options.plans.size() > 1 || !named.has_filename() || fs::is_directory(named);
+  if (!directory) return named.string();
+  std::error_code failed;
+  fs::create_directories(named, failed);
+  if (failed) throw IoError(fmt::format("cannot make the directory {}: {}", named.string(), failed.message()));
+  return (named / (fs::path(plan).stem().string() + ".timeline.json")).string();
+}
+
+TimelineFile timeline_of(const PlanFile& file, const RunResult& run) {
+  TimelineFile timeline;
+  timeline.source = TimelineSource::measured;
+  timeline.job = file.plans->front().job;
+  timeline.candidate = file.plans->front().candidate;
+  timeline.plan_digest = digest_of(*file.plans);
+  timeline.provenance = run.provenance;
+  for (const RankRun& rank : run.ranks) timeline.ranks.push_back(rank.timeline);
+  return timeline;
+}
+
+std::string on_gpus(const RunOptions& options, const PlanFile& file) {
+  const RunResult run = execute(file.programs, options.execute);
+  if (options.output) write_text_file(timeline_name(options, file.name), to_json(timeline_of(file, run)));
+  return options.json ? to_json(run) : to_text(run);
+}
+
+std::string on_cpu(const RunOptions& options, const PlanFile& file) {
+  ReferenceOptions reference_options;
+  reference_options.training = options.execute.training;
+  reference_options.steps = options.execute.warmups + options.execute.repeats;
+  reference_options.held_back = options.execute.slow;
+  const std::vector<RankNumbers> numbers = reference(file.programs, reference_options);
+  return options.json ? numbers_json(numbers, file.programs) : numbers_text(numbers, file.programs);
+}
+
+}  // namespace
+
+int run_run(const RunOptions& options) {
+  std::vector<PlanFile> files;  // all are read before the first runs: a mistake shows at once
+  for (const std::string& name : options.plans) files.push_back(read_plan_file(name));
+  for (const PlanFile& file : files) {
+    if (files.size() > 1 && !options.json) write_stdout(file.name + "\n");
+    write_stdout(options.device == Device::cpu ? on_cpu(options, file) : on_gpus(options, file));
+  }
+  return 0;
+}
+
+}  // namespace ebb::replay::cli

@@ -1,0 +1,19 @@
+# The `ebb-replay` command line. Equivalence and reports are of ebb_replay_command, so that tests can link them.
+add_library(ebb_replay_command STATIC
+  ebb_program.cpp
+  equivalence.cpp
+  equivalence_report.cpp
+  plan_files.cpp
+  run_report.cpp
+)
+target_link_libraries(ebb_replay_command PUBLIC ebb_replay ebb_replay_gpu PRIVATE ebb_reports fmt::fmt
+                                                                                nlohmann_json::nlohmann_json)
+
+add_executable(ebb-replay
+  cli_options.cpp
+  command_equivalence.cpp
+  command_run.cpp
+  main.cpp
+)
+target_link_libraries(ebb-replay PRIVATE ebb_replay_command ebb_calibrate CLI11::CLI11 fmt::fmt)
+target_compile_definitions(ebb-replay PRIVATE EBB_VERSION="${PROJECT_VERSION}")
