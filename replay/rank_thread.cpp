@@ -56,7 +56,7 @@ class Rank {
     std::uint64_t seed = options_.training.seed;
     for (int step = 1; step <= options_.warmups + options_.repeats; ++step) {
       this_step(issuer, step, seed);
-      seed = next_seed(seed, record_.numbers.steps.back().digest);
+      if (options_.training.digests) seed = next_seed(seed, record_.numbers.steps.back().digest);
     }
     record_.numbers.final_state = final_digest(program_, memory_, store_, walk_.compute());
     record_.numbers.peak_live = memory_.peak_live();
