@@ -98,7 +98,7 @@ bool one_way(const FlowTime& flow) { return flow.h2d == 0 || flow.d2h == 0; }
 LinkFit fit_link(std::span<const CopyTime> copies) {
   Fit<3> fit;
   for (const CopyTime& copy : copies) {
-    if (!copy.pinned) continue;
+    if (!copy.pinned || copy.mixed) continue;
     const double bytes = as_double(copy.bytes) * static_cast<double>(copy.calls);
     fit.add({static_cast<double>(copy.calls), copy.to_device ? bytes : 0, copy.to_device ? 0 : bytes}, copy.all.median);
   }
