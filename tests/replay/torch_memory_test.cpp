@@ -22,6 +22,7 @@ Plan small_plan() {
   Plan plan;
   plan.precision.exp_avg = plan.precision.exp_avg_sq = Dtype::bf16;
   plan.precision.master = Dtype::fp32;
+  plan.precision.remainders = false;
   plan.shards = {{"a", {1000}, {0}}, {"b", {300}, {1000}}};
   plan.streams = {{"compute", StreamKind::compute}, {"d2h", StreamKind::d2h}};
   Buffer state;
