@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "kernels/digest.hpp"
 #include "kernels/elementwise.hpp"
@@ -73,7 +74,7 @@ ReferenceRank::ReferenceRank(const Program& program, const TrainingOptions& opti
 void ReferenceRank::bind() {
   const auto open = [&](std::uint32_t buffer) {
     const Buffer& what = plan().buffers[buffer];
-    Storage storage{{buffer}, false, {}};
+    Storage storage{{buffer}, false, false, {}};
     if (what.memory == Memory::device && what.role != Role::other)
       storage.data.resize(static_cast<std::size_t>(what.bytes.value), std::byte{kernels::kPoison});
     storages_.push_back(std::move(storage));
@@ -152,7 +153,7 @@ void ReferenceRank::run(std::uint32_t id) {
   if (op.kind == OpKind::allocate) {
     Storage& storage = storages_[bound.storage];
     storage.alive = true;
-    poison(storage.data);
+    if (std::exchange(storage.strayed, false)) poison(storage.data);  // otherwise it still is
     return count(plan().buffers[op.buffer.index].bytes);
   }
   if (op.kind == OpKind::release) {
@@ -163,8 +164,11 @@ void ReferenceRank::run(std::uint32_t id) {
       hand_back(storages_[bound.storage]);
     return;
   }
-  for (const std::uint32_t used : bound.uses)
-    if (!storages_[used].alive) ++numbers_.strays;
+  for (const std::uint32_t used : bound.uses) {
+    if (storages_[used].alive) continue;
+    storages_[used].strayed = true;
+    ++numbers_.strays;
+  }
   std::visit([this](const auto& action) { operate(action); }, bound.action);
 }
 

@@ -43,6 +43,7 @@ class ReferenceRank {
   struct Storage {
     BufferId buffer;
     bool alive = false;
+    bool strayed = false;  // something touched it while it was not alive
     std::vector<std::byte> data;
   };
   /// An op's action with buffers replaced by storages, and all that it uses.

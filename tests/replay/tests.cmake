@@ -1,16 +1,28 @@
 # Plans come from the planner: tests may link both halves.
 ebb_test(replay_tests LIBS ebb_replay ebb_planner SOURCES
+  replay/consequences_test.cpp
+  replay/device_lives_test.cpp
   replay/engine_parts_test.cpp
   replay/graph_stretch_test.cpp
   replay/host_adam_test.cpp
+  replay/host_limits_test.cpp
+  replay/host_region_test.cpp
   replay/issue_plan_test.cpp
+  replay/oracle_test.cpp
+  replay/preflight_test.cpp
+  replay/processes_test.cpp
   replay/program_test.cpp
   replay/reference_test.cpp
   replay/run_exchange_test.cpp
+  replay/torch_memory_test.cpp
 )
 if(EBB_HAVE_CUDA)
-  # Needs GPUs to run, so it is no ctest: run bin/execute_gpu_check by hand, at the root of the tree.
+  # These need GPUs to run, so they are no ctests: run bin/*_gpu_check by hand, execute_gpu_check at the root of the tree.
   add_executable(execute_gpu_check replay/execute_gpu_check.cpp)
   target_link_libraries(execute_gpu_check PRIVATE ebb_replay_gpu ebb_planner fmt::fmt)
   target_compile_definitions(execute_gpu_check PRIVATE EBB_TEST_DATA="tests/data")
+  add_executable(store_gpu_check replay/gpu/store_gpu_check.cpp)
+  target_link_libraries(store_gpu_check PRIVATE ebb_replay_gpu CUDA::cudart_static)
 endif()
+# A textbook's roundings, like the kernels' references: one to each operation.
+set_source_files_properties(replay/oracle_test.cpp PROPERTIES COMPILE_OPTIONS "-ffp-contract=off")
