@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -154,6 +155,21 @@ std::vector<RankRecord> run_threads(std::span<const Program> programs, std::span
   return records;
 }
 
+/// Stand-ins are made to last as planned; what they lasted tells of copies beside them, or of power limits.
+void note_stand_ins(const Plan& plan, const Timeline& timeline, std::vector<std::string>& remarks) {
+  double planned = 0;
+  double measured = 0;
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    if (plan.ops[i].kind != OpKind::compute) continue;
+    planned += to_seconds(plan.ops[i].duration).value;
+    measured += to_seconds(timeline.end[i] - timeline.start[i]).value;
+  }
+  constexpr double kWorthSaying = 0.01;
+  if (planned <= 0 || std::abs(measured / planned - 1) <= kWorthSaying) return;
+  remarks.push_back(fmt::format("rank {}: forward and backward took {:.3f} ms instead of {:.3f} ms ({:+.1f} %)",
+                                plan.rank, measured * 1e3, planned * 1e3, (measured / planned - 1) * 100));
+}
+
 RankRun rank_run(const Program& program, RankRecord& record, std::size_t shown, std::vector<std::string>& remarks) {
   RankRun run;
   run.timeline = rank_timeline(*program.plan, record.repeats[shown]);
@@ -224,6 +240,7 @@ RunResult execute(std::span<const Program> programs, const ExecuteOptions& optio
   std::vector<RankRecord> records = run_threads(own.programs, places_of(own), shared);
   const std::size_t shown = repeat_to_show(own, records);
   for (std::size_t r = 0; r < records.size(); ++r) {
+    if (options.compute) note_stand_ins(*own.programs[r].plan, records[r].repeats[shown], result.remarks);
     result.ranks.push_back(rank_run(own.programs[r], records[r], shown, result.remarks));
   }
   if (own.processes) {
