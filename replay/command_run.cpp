@@ -39,6 +39,7 @@ TimelineFile timeline_of(const PlanFile& file, const RunResult& run) {
 
 std::string on_gpus(const RunOptions& options, const PlanFile& file) {
   const RunResult run = execute(file.programs, options.execute);
+  if (!run.first_process) return "";  // the first of several processes has all ranks and reports
   if (options.output) write_text_file(timeline_name(options, file.name), to_json(timeline_of(file, run)));
   return options.json ? to_json(run) : to_text(run);
 }
