@@ -108,12 +108,12 @@ __global__ void __launch_bounds__(kBlock) adamw_kernel(const __grid_constant__ P
 template <Type kGradType, Type kAvgType, Type kSqType>
 int launch_types(const AdamwArrays& arrays, const std::vector<RunEntry<kAdamwArrays>>& entries, const AdamwStep& step,
                  cudaStream_t stream) {
-  return launch_runs<1, 32, kMaxRuns>(
-      entries, kTile, [&]<int kRuns>(const RunTable<kAdamwArrays, kRuns>& table, unsigned blocks) -> int {
-        const Parameters<kRuns> parameters{.arrays = arrays, .step = step, .table = table};
-        adamw_kernel<kGradType, kAvgType, kSqType, kRuns><<<blocks, kBlock, 0, stream>>>(parameters);
-        return cudaGetLastError();
-      });
+  return launch_runs(entries, kTile,
+                     [&]<int kRuns>(const RunTable<kAdamwArrays, kRuns>& table, unsigned blocks) -> int {
+                       const Parameters<kRuns> parameters{.arrays = arrays, .step = step, .table = table};
+                       adamw_kernel<kGradType, kAvgType, kSqType, kRuns><<<blocks, kBlock, 0, stream>>>(parameters);
+                       return cudaGetLastError();
+                     });
 }
 
 template <Type kGradType>

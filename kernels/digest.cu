@@ -65,12 +65,11 @@ int launch_digest(Type type, const void* base, std::span<const Run> runs, std::u
   auto* const sum = reinterpret_cast<Sum*>(digest);
   const auto on = static_cast<cudaStream_t>(stream);
   return launch_size(type, [&]<Type kType>() {
-    return launch_runs<1, kMaxRuns>(plain_entries(kType, base, runs), kTile,
-                                    [&]<int kRuns>(const RunTable<kPlainArrays, kRuns>& table, unsigned blocks) -> int {
-                                      digest_kernel<kType, kRuns>
-                                          <<<blocks, kBlock, 0, on>>>(base, table, mix64(tag), sum);
-                                      return cudaGetLastError();
-                                    });
+    return launch_runs(plain_entries(kType, base, runs), kTile,
+                       [&]<int kRuns>(const RunTable<kPlainArrays, kRuns>& table, unsigned blocks) -> int {
+                         digest_kernel<kType, kRuns><<<blocks, kBlock, 0, on>>>(base, table, mix64(tag), sum);
+                         return cudaGetLastError();
+                       });
   });
 }
 
@@ -79,12 +78,12 @@ int launch_count_nonfinite(Type type, const void* base, std::span<const Run> run
   auto* const sum = reinterpret_cast<Sum*>(count);
   const auto on = static_cast<cudaStream_t>(stream);
   return launch_size(type, [&]<Type kType>() {
-    return launch_runs<1, kMaxRuns>(plain_entries(kType, base, runs), kTile,
-                                    [&]<int kRuns>(const RunTable<kPlainArrays, kRuns>& table, unsigned blocks) -> int {
-                                      nonfinite_kernel<kType, kRuns>
-                                          <<<blocks, kBlock, 0, on>>>(base, table, nonfinite_mask(type), sum);
-                                      return cudaGetLastError();
-                                    });
+    return launch_runs(plain_entries(kType, base, runs), kTile,
+                       [&]<int kRuns>(const RunTable<kPlainArrays, kRuns>& table, unsigned blocks) -> int {
+                         nonfinite_kernel<kType, kRuns>
+                             <<<blocks, kBlock, 0, on>>>(base, table, nonfinite_mask(type), sum);
+                         return cudaGetLastError();
+                       });
   });
 }
 

@@ -63,21 +63,20 @@ __global__ void __launch_bounds__(kBlock)
 
 template <Type kType>
 int launch_scale_of(void* base, std::span<const Run> runs, const float* coefficient, cudaStream_t stream) {
-  return launch_runs<1, kMaxRuns>(plain_entries(kType, base, runs), kTile,
-                                  [&]<int kRuns>(const RunTable<kPlainArrays, kRuns>& table, unsigned blocks) -> int {
-                                    scale_kernel<kType, kRuns><<<blocks, kBlock, 0, stream>>>(base, table, coefficient);
-                                    return cudaGetLastError();
-                                  });
+  return launch_runs(plain_entries(kType, base, runs), kTile,
+                     [&]<int kRuns>(const RunTable<kPlainArrays, kRuns>& table, unsigned blocks) -> int {
+                       scale_kernel<kType, kRuns><<<blocks, kBlock, 0, stream>>>(base, table, coefficient);
+                       return cudaGetLastError();
+                     });
 }
 
 template <Type kFrom, Type kTo>
 int launch_cast_of(const CastArrays& arrays, const std::vector<RunEntry<kCastArrays>>& entries, cudaStream_t stream) {
-  return launch_runs<1, kMaxRuns>(
-      entries, kTile, [&]<int kRuns>(const RunTable<kCastArrays, kRuns>& table, unsigned blocks) -> int {
-        cast_kernel<kFrom, kTo, kRuns>
-            <<<blocks, kBlock, 0, stream>>>(arrays.source, arrays.destination, table, arrays.scale);
-        return cudaGetLastError();
-      });
+  return launch_runs(entries, kTile, [&]<int kRuns>(const RunTable<kCastArrays, kRuns>& table, unsigned blocks) -> int {
+    cast_kernel<kFrom, kTo, kRuns>
+        <<<blocks, kBlock, 0, stream>>>(arrays.source, arrays.destination, table, arrays.scale);
+    return cudaGetLastError();
+  });
 }
 
 }  // namespace

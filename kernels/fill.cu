@@ -52,12 +52,11 @@ __global__ void __launch_bounds__(kBlock)
 
 template <Type kType>
 int launch_random(void* base, std::span<const Run> runs, std::uint64_t seed, float scale, cudaStream_t stream) {
-  return launch_runs<1, kMaxRuns>(plain_entries(kType, base, runs), kTile,
-                                  [&]<int kRuns>(const RunTable<kPlainArrays, kRuns>& table, unsigned blocks) -> int {
-                                    random_kernel<kType, kRuns>
-                                        <<<blocks, kBlock, 0, stream>>>(base, table, seed, scale);
-                                    return cudaGetLastError();
-                                  });
+  return launch_runs(plain_entries(kType, base, runs), kTile,
+                     [&]<int kRuns>(const RunTable<kPlainArrays, kRuns>& table, unsigned blocks) -> int {
+                       random_kernel<kType, kRuns><<<blocks, kBlock, 0, stream>>>(base, table, seed, scale);
+                       return cudaGetLastError();
+                     });
 }
 
 }  // namespace

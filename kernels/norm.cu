@@ -64,12 +64,12 @@ std::vector<RunEntry<kPlainArrays>> entries_of(Type type, const void* base, std:
 
 template <Type kType>
 int launch_squares(const void* base, std::span<const Run> runs, double* tiles, cudaStream_t stream) {
-  return launch_runs<1, kMaxRuns>(entries_of(kType, base, runs), kSumTile,
-                                  [&]<int kRuns>(const RunTable<kPlainArrays, kRuns>& table, unsigned blocks) -> int {
-                                    squares_kernel<kType, kRuns><<<blocks, kBlock, 0, stream>>>(base, table, tiles);
-                                    tiles += blocks;
-                                    return cudaGetLastError();
-                                  });
+  return launch_runs(entries_of(kType, base, runs), kSumTile,
+                     [&]<int kRuns>(const RunTable<kPlainArrays, kRuns>& table, unsigned blocks) -> int {
+                       squares_kernel<kType, kRuns><<<blocks, kBlock, 0, stream>>>(base, table, tiles);
+                       tiles += blocks;
+                       return cudaGetLastError();
+                     });
 }
 
 __global__ void clip_kernel(const Clip clip, float max_norm) {

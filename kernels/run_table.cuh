@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 namespace ebb::kernels {
@@ -18,6 +19,7 @@ namespace ebb::kernels {
 inline constexpr int kBlock = 128;               // threads a block
 inline constexpr std::int64_t kWidth = 4;        // elements in a vector
 inline constexpr int kMaxRuns = 512;             // CUDA allows 32,764 bytes of parameters from 12.1 on
+inline constexpr int kFewRuns = 32;              // a smaller table for most launches: its bytes travel with each
 inline constexpr std::uint8_t kUnaligned = 255;  // no common shift
 
 /// One run on its way into a table.
@@ -56,11 +58,9 @@ struct RunTable {
   template <std::int64_t T>
   __device__ Tile find(std::uint32_t block) const {
     int low = 0;
-    if constexpr (kRuns > 1) {
-      for (int high = runs; high - low > 1;) {
-        const int middle = (low + high) / 2;
-        (first_tile[middle] <= block ? low : high) = middle;
-      }
+    for (int high = runs; high - low > 1;) {
+      const int middle = (low + high) / 2;
+      (first_tile[middle] <= block ? low : high) = middle;
     }
     Tile tile{.run = low, .number = block - first_tile[low], .begin = 0, .numel = numel[low], .whole = false};
     const bool aligned = shift[low] != kUnaligned;
@@ -100,9 +100,9 @@ int launch_table(const std::vector<RunEntry<kArrays>>& entries, std::size_t begi
   return launch(table, static_cast<unsigned>(tiles));
 }
 
-/// Launches over all entries with elements, in order: launch(table, blocks) once for every kMaxRuns of them, with a
-/// table of the least of kSizes... that suffices. Stops at the first launch that fails and returns its error.
-template <int... kSizes, int kArrays, class Launch>
+/// Launches over all entries, which have elements, in order: launch(table, blocks) once for every kMaxRuns of them.
+/// Stops at the first launch that fails and returns its error.
+template <int kArrays, class Launch>
 int launch_runs(const std::vector<RunEntry<kArrays>>& entries, std::int64_t tile, Launch launch) {
   constexpr std::int64_t kMaxTiles = INT32_MAX;  // the grid's limit
   for (std::size_t begin = 0; begin < entries.size();) {
@@ -112,13 +112,8 @@ int launch_runs(const std::vector<RunEntry<kArrays>>& entries, std::int64_t tile
       if (tiles > kMaxTiles) break;
     }
     if (end == begin) return cudaErrorInvalidValue;  // a run beyond the grid: over 10^12 elements
-    int code = cudaErrorInvalidValue;
-    const auto fits = [&]<int kRuns>() {
-      if (end - begin > kRuns) return false;
-      code = launch_table<kRuns>(entries, begin, end, tile, launch);
-      return true;
-    };
-    (fits.template operator()<kSizes>() || ...);
+    const int code = end - begin <= kFewRuns ? launch_table<kFewRuns>(entries, begin, end, tile, launch)
+                                             : launch_table<kMaxRuns>(entries, begin, end, tile, launch);
     if (code != cudaSuccess) return code;
     begin = end;
   }

@@ -20,6 +20,12 @@ int run_import(const ImportOptions& options);
 int run_check(const CheckOptions& options);
 int run_score(const ScoreOptions& options);
 int run_explain(const ExplainOptions& options);
+int run_diff(const DiffOptions& options);
+/// Does not return where `ebb-replay` could be started.
+int run_replay(const ReplayOptions& options);
+
+/// The largest plan or timeline file that is read: about ten million ops.
+inline constexpr std::int64_t kMostPlanBytes = std::int64_t{1} << 31;
 
 /// The job that a command's argument names, in any form (any_job.hpp). What an import assumed or could not model goes
 /// to stderr.
@@ -35,6 +41,10 @@ void set_offload(Job& job, const CandidateOptions& options);
 
 /// Budgets from the command line replace the job's; their options become the places that errors name.
 void set_budgets(Job& job, const std::optional<std::string>& device, const std::optional<std::string>& host);
+
+/// Plans of the host with the slowest rank, and when their ops would run; each only where a file is named.
+void write_host_plans(const Job& job, const Candidate& candidate, const std::optional<std::string>& plan_file,
+                      const std::optional<std::string>& timeline_file);
 
 /// A file name as an argument of a command to paste.
 std::string quoted(const std::string& argument);

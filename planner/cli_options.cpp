@@ -41,21 +41,31 @@ void add_plan(CLI::App& app, PlanOptions& o) {
   add_budgets(*command, o.budget, o.host_budget);
   add_text(*command, "--megatron", o.megatron, "the Megatron-LM you run: any, main, dev or pr6544", "WHICH");
   add_json(*command, o.json);
-  add_text(*command, "-o", o.plan_file, "also write the recommended schedule of the slowest rank as a plan", "FILE");
+  add_text(*command, "-o", o.plan_file, "also write the recommended schedule of the slowest host as a plan", "FILE");
+  add_text(*command, "--timeline", o.timeline_file, "also write when each of its operations would run", "FILE");
   command->footer("Example: ebb plan models/jobs/llama3-8b-hgx-h200.yaml --budget 139GiB --megatron dev");
 }
 
 void add_simulate(CLI::App& app, SimulateOptions& o) {
   CLI::App* command = app.add_subcommand("simulate", "Memory and time of one policy, phase by phase");
-  add_job(*command, o.job);
+  CLI::Option* job =
+      command->add_option("JOB", o.job, "job file, Megatron-LM launch script or arguments, or config.json")
+          ->type_name("");
+  add_text(*command, "--plan", o.plan, "instead of JOB: time of a plan file, on --cluster", "FILE");
+  add_text(*command, "--cluster", o.cluster, "with --plan: whose figures, e.g. a calibrated cluster.yaml", "NAME");
+  command->get_option("--plan")->excludes(job);
+  command->get_option("--cluster")->needs("--plan");
   add_chunking(*command, o.candidate);
   add_text(*command, "--fraction", o.candidate.fraction,
            "part of the state that moves, 0 < F <= 1 (windowed, cpu-adam)", "F");
   add_text(*command, "--slots", o.candidate.slots, "device slots, 2 or more (pipelined)", "D");
   add_budgets(*command, o.budget, o.host_budget);
   add_json(*command, o.json);
-  add_text(*command, "-o", o.plan_file, "also write the slowest rank's schedule as a plan", "FILE");
-  command->footer("Example: ebb simulate models/jobs/llama3-8b-hgx-h200.yaml --policy chunked --chunk-numel 1e9");
+  add_text(*command, "-o", o.plan_file, "also write the slowest host's schedule as a plan", "FILE");
+  add_text(*command, "--timeline", o.timeline_file, "also write when each of its operations would run", "FILE");
+  command->footer(
+      "Examples: ebb simulate models/jobs/llama3-8b-hgx-h200.yaml --policy chunked --chunk-numel 1e9 -o plan.json\n"
+      "          ebb simulate --plan plan.json --cluster cluster.yaml --timeline predicted.json");
 }
 
 void add_layout(CLI::App& app, LayoutOptions& o) {
@@ -108,6 +118,23 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
   command->footer("Example: ebb explain models/jobs/llama3-8b-hgx-h200.yaml --phase step");
 }
 
+void add_diff(CLI::App& app, DiffOptions& o) {
+  CLI::App* command = app.add_subcommand("diff", "A prediction against a run: how far off, and which assumption");
+  command->add_option("PREDICTED", o.predicted, "timeline from ebb simulate --timeline")->required()->type_name("");
+  command->add_option("MEASURED", o.measured, "timeline from ebb-replay run of the same plan")
+      ->required()
+      ->type_name("");
+  command->add_option("--fail-above", o.fail_above, "exit 1 when a step is off by more (default 5%)")
+      ->type_name("PERCENT");
+  add_json(*command, o.json);
+  command->footer("Example: ebb diff predicted.json measured.json --fail-above 3%");
+}
+
+/// For `ebb --help` alone: parse() hands its arguments on unread.
+void add_replay(CLI::App& app) {
+  app.add_subcommand("replay", "Run a plan on GPUs, prove it, calibrate: all arguments go to ebb-replay");
+}
+
 [[noreturn]] void reject(const CLI::ParseError& error) {
   std::string what = error.what();
   while (!what.empty() && (what.back() == '\n' || what.back() == '.')) what.pop_back();
@@ -120,7 +147,8 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
 void check_command_word(std::span<const char* const> arguments) {
   if (arguments.size() < 2 || arguments[1][0] == '-') return;
   const std::string word = arguments[1];
-  const std::vector<std::string> known = {"plan", "simulate", "layout", "import", "check", "score", "explain"};
+  const std::vector<std::string> known = {"plan",  "simulate", "layout", "import", "check",
+                                          "score", "explain",  "diff",   "replay"};
   if (std::find(known.begin(), known.end(), word) != known.end()) return;
   throw InputError(Place{}, "unknown command \"" + word.substr(0, 40) + "\"", did_you_mean(word, known, "commands"));
 }
@@ -129,6 +157,8 @@ void check_command_word(std::span<const char* const> arguments) {
 
 Command parse(std::span<const char* const> arguments) {
   check_command_word(arguments);
+  if (arguments.size() >= 2 && std::string_view(arguments[1]) == "replay")
+    return ReplayOptions{{arguments.begin() + 2, arguments.end()}};
   CLI::App app("Ebb: plans and predicts optimizer-state offloading for Megatron-LM training jobs.", "ebb");
   app.set_version_flag("--version", "ebb " EBB_VERSION);
   app.require_subcommand(1);
@@ -137,7 +167,9 @@ Command parse(std::span<const char* const> arguments) {
       "  ebb plan models/jobs/llama3-8b-hgx-h200.yaml --budget 139GiB\n"
       "  ebb simulate models/jobs/llama3-8b-hgx-h200.yaml --policy chunked --chunk-numel 1e9\n"
       "  ebb layout models/jobs/llama3-8b-hgx-h200.yaml --rank 7\n"
-      "Exit codes: 0 answered, 1 nothing fits, 2 bad input, 3 the machine failed (files, memory).");
+      "  ebb diff predicted.json measured.json --fail-above 3%\n"
+      "Exit codes: 0 answered, 1 nothing fits or a diff above its threshold, 2 bad input, 3 the machine failed (files, "
+      "memory).");
   PlanOptions plan;
   SimulateOptions simulate;
   LayoutOptions layout;
@@ -145,6 +177,7 @@ Command parse(std::span<const char* const> arguments) {
   CheckOptions check;
   ScoreOptions score;
   ExplainOptions explain;
+  DiffOptions diff;
   add_plan(app, plan);
   add_simulate(app, simulate);
   add_explain(app, explain);
@@ -152,6 +185,8 @@ Command parse(std::span<const char* const> arguments) {
   add_import(app, import_options);
   add_layout(app, layout);
   add_score(app, score);
+  add_diff(app, diff);
+  add_replay(app);
   try {
     app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::ParseError& error) {
@@ -166,6 +201,7 @@ Command parse(std::span<const char* const> arguments) {
   if (app.got_subcommand("check")) return check;
   if (app.got_subcommand("score")) return score;
   if (app.got_subcommand("explain")) return explain;
+  if (app.got_subcommand("diff")) return diff;
   return layout;
 }
 

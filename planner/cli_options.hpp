@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 namespace ebb::cli {
 
@@ -13,7 +14,7 @@ struct PlanOptions {
   std::string job;
   std::optional<std::string> budget, host_budget, megatron;
   bool json = false;
-  std::optional<std::string> plan_file;
+  std::optional<std::string> plan_file, timeline_file;
 };
 
 /// What describes one candidate, for `simulate` and `layout`.
@@ -21,12 +22,14 @@ struct CandidateOptions {
   std::optional<std::string> policy, chunk_numel, chunk_size_mb, fraction, slots;
 };
 
+/// Of a job, or (`plan`, `cluster`) of a plan that is there already.
 struct SimulateOptions {
   std::string job;
   CandidateOptions candidate;
+  std::optional<std::string> plan, cluster;
   std::optional<std::string> budget, host_budget;
   bool json = false;
-  std::optional<std::string> plan_file;
+  std::optional<std::string> plan_file, timeline_file;
 };
 
 struct LayoutOptions {
@@ -64,13 +67,25 @@ struct ExplainOptions {
   bool json = false;
 };
 
+struct DiffOptions {
+  std::string predicted;
+  std::string measured;
+  std::string fail_above = "5%";
+  bool json = false;
+};
+
+/// Everything behind `ebb replay`, unread.
+struct ReplayOptions {
+  std::vector<std::string> arguments;
+};
+
 /// `--help` or `--version`: only print this.
 struct Print {
   std::string text;
 };
 
 using Command = std::variant<PlanOptions, SimulateOptions, LayoutOptions, ImportOptions, CheckOptions, ScoreOptions,
-                             ExplainOptions, Print>;
+                             ExplainOptions, DiffOptions, ReplayOptions, Print>;
 
 /// InputError for anything that is not a complete command line.
 Command parse(std::span<const char* const> arguments);

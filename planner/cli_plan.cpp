@@ -1,11 +1,9 @@
 // `ebb plan JOB`: the flags to paste.
 #include <fmt/format.h>
 
-#include "models/plan_json.hpp"
 #include "models/quantity_text.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
-#include "planner/host_plans.hpp"
 #include "reports/answer_json.hpp"
 #include "reports/answer_text.hpp"
 
@@ -45,10 +43,11 @@ int run_plan(const PlanOptions& options) {
     report.next_command =
         simulate_command(options, report.candidates[*result.recommended]) + "   (memory and time phase by phase)";
 
-  if (options.plan_file && result.recommended)
-    write_file(*options.plan_file, to_json(host_plans(job, result.candidates[*result.recommended].candidate).plans));
-  if (options.plan_file && !result.recommended)
-    fmt::print(stderr, "ebb: nothing fits, so no plan was written to {}\n", *options.plan_file);
+  if (result.recommended)
+    write_host_plans(job, result.candidates[*result.recommended].candidate, options.plan_file, options.timeline_file);
+  else
+    for (const auto& file : {options.plan_file, options.timeline_file})
+      if (file) fmt::print(stderr, "ebb: nothing fits, so nothing was written to {}\n", *file);
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return result.recommended ? 0 : 1;
 }

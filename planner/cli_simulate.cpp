@@ -1,15 +1,76 @@
 // `ebb simulate JOB --policy P ...`: one candidate, every phase of the job's life. Exit 0 whether it fits or not: the
-// answer says so.
+// answer says so. `ebb simulate --plan FILE --cluster NAME`: a plan that is there already, as that cluster would run
+// it.
+#include <fmt/format.h>
+
+#include "models/cluster_yaml.hpp"
+#include "models/library.hpp"
 #include "models/plan_json.hpp"
+#include "models/text_file.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
 #include "planner/host_plans.hpp"
+#include "planner/prediction.hpp"
 #include "reports/answer_json.hpp"
 #include "reports/answer_text.hpp"
+#include "reports/plan_times.hpp"
 
 namespace ebb::cli {
 
+namespace {
+
+void write_timeline(std::span<const Plan> plans, std::span<const Timeline> timelines, const std::string& cluster,
+                    const std::string& path) {
+  TimelineFile file = prediction_of(plans, timelines, cluster);
+  file.provenance = {{"ebb", EBB_VERSION}};
+  write_file(path, to_json(file));
+}
+
+/// Options that describe a job's candidate say nothing about a plan.
+void require_plan_options(const SimulateOptions& o) {
+  const std::pair<const char*, bool> others[] = {{"--policy", o.candidate.policy.has_value()},
+                                                 {"--chunk-numel", o.candidate.chunk_numel.has_value()},
+                                                 {"--chunk-size-mb", o.candidate.chunk_size_mb.has_value()},
+                                                 {"--fraction", o.candidate.fraction.has_value()},
+                                                 {"--slots", o.candidate.slots.has_value()},
+                                                 {"--budget", o.budget.has_value()},
+                                                 {"--host-budget", o.host_budget.has_value()},
+                                                 {"-o", o.plan_file.has_value()}};
+  for (const auto& [name, given] : others)
+    if (given) throw InputError({name}, "a plan says this itself", "leave it out beside --plan");
+  if (!o.cluster) throw InputError({"--plan"}, "a plan has no cluster of its own", "add --cluster NAME or FILE");
+}
+
+int simulate_plan(const SimulateOptions& options) {
+  require_plan_options(options);
+  const std::vector<Plan> plans = plans_from_json(read_text_file(*options.plan, kMostPlanBytes), *options.plan);
+  const Cluster cluster =
+      load_cluster(resolve(Library::clusters, *options.cluster, std::filesystem::current_path(), {"--cluster"}));
+  const std::vector<Timeline> timelines = simulate_plans(plans, cluster, *options.plan);
+  reports::PlanTimes report{plans.front().job, *options.plan, cluster.name, EBB_VERSION, {}};
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const RankTimeline rank = rank_timeline(plans[i], timelines[i]);
+    report.ranks.push_back({rank.rank, to_seconds(rank.steps.front()), to_seconds(rank.updates.front()),
+                            rank.memory.live_peak, rank.memory.pinned, rank.memory.pageable});
+  }
+  if (options.timeline_file) write_timeline(plans, timelines, cluster.name, *options.timeline_file);
+  write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
+  return 0;
+}
+
+}  // namespace
+
+void write_host_plans(const Job& job, const Candidate& candidate, const std::optional<std::string>& plan_file,
+                      const std::optional<std::string>& timeline_file) {
+  if (!plan_file && !timeline_file) return;
+  const HostPlans host = host_plans(job, candidate);
+  if (plan_file) write_file(*plan_file, to_json(host.plans));
+  if (timeline_file) write_timeline(host.plans, host.timelines, job.cluster.name, *timeline_file);
+}
+
 int run_simulate(const SimulateOptions& options) {
+  if (options.plan) return simulate_plan(options);
+  if (options.job.empty()) throw InputError({}, "JOB is required", "see ebb simulate --help");
   Job job = load_job_argument(options.job);
   set_budgets(job, options.budget, options.host_budget);
   check(job);
@@ -21,7 +82,7 @@ int run_simulate(const SimulateOptions& options) {
   const Life life = life_of(job, answer);
   report.phases = report_of(life);
   report.host_limits = life.host_limits;
-  if (options.plan_file) write_file(*options.plan_file, to_json(host_plans(job, candidate).plans));
+  write_host_plans(job, candidate, options.plan_file, options.timeline_file);
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return 0;
 }

@@ -21,6 +21,8 @@ struct Runner {
   int operator()(const ebb::cli::CheckOptions& options) const { return ebb::cli::run_check(options); }
   int operator()(const ebb::cli::ScoreOptions& options) const { return ebb::cli::run_score(options); }
   int operator()(const ebb::cli::ExplainOptions& options) const { return ebb::cli::run_explain(options); }
+  int operator()(const ebb::cli::DiffOptions& options) const { return ebb::cli::run_diff(options); }
+  int operator()(const ebb::cli::ReplayOptions& options) const { return ebb::cli::run_replay(options); }
   int operator()(const ebb::cli::Print& print) const {
     ebb::cli::write_stdout(print.text);
     return 0;

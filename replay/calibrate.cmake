@@ -1,6 +1,6 @@
 # `ebb-replay calibrate`: the fits go where anything can use and test them; ebb_calibrate is the command, which measures
 # where there is CUDA and otherwise says that it cannot.
-target_sources(ebb_replay PRIVATE calibrate_data.cpp calibrate_figures.cpp calibrate_fit.cpp)
+target_sources(ebb_replay PRIVATE calibrate_checks.cpp calibrate_data.cpp calibrate_figures.cpp calibrate_fit.cpp)
 target_link_libraries(ebb_replay PRIVATE Eigen3::Eigen nlohmann_json::nlohmann_json)
 
 add_library(ebb_calibrate STATIC calibrate.cpp)

@@ -96,17 +96,21 @@ void print_json(const Calibration& calibration, const CalibrateOptions& options,
 }  // namespace
 
 std::string base_cluster(const std::string& gpu, std::int64_t gpus) {
+  // As many a host at best; one GPU or several must agree; then the nearest number.
+  struct Distance {
+    bool other_kind;
+    std::int64_t gpus;
+    auto operator<=>(const Distance&) const = default;
+  };
   std::string best;
-  std::int64_t best_gpus = 0;
+  Distance least{};
   for (const std::string& name : library_names(Library::clusters)) {
     const Cluster cluster = load_cluster(library_path(Library::clusters, name));
     if (cluster.gpu.name != gpu) continue;
-    const bool exact = cluster.gpus_per_host == gpus;
-    const bool closer = std::abs(cluster.gpus_per_host - gpus) < std::abs(best_gpus - gpus);
-    if (best.empty() || exact || (closer && (cluster.gpus_per_host > 1) == (gpus > 1))) {
-      best = name;
-      best_gpus = cluster.gpus_per_host;
-    }
+    const Distance distance{(cluster.gpus_per_host > 1) != (gpus > 1), std::abs(cluster.gpus_per_host - gpus)};
+    if (!best.empty() && distance >= least) continue;
+    best = name;
+    least = distance;
   }
   if (!best.empty()) return best;
   return gpus == 1 ? "h200-1gpu" : "hgx-h200";

@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <fstream>
+#include <sstream>
 
 #include "kernels/elementwise.hpp"
 #include "models/errors.hpp"
@@ -48,15 +49,23 @@ bool reach_each_other(const std::vector<BenchGpu>& gpus) {
   return gpus.size() > 1;
 }
 
-/// "580.159" where the kernel module says so, else the CUDA version that the driver supports.
+/// The first line of a small file of the kernel's, or nothing.
+std::string first_line(const char* path) {
+  std::ifstream in(path);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+/// "580.159.04" where the kernel module says so, else the CUDA version that the driver supports.
 std::string driver_name() {
-  std::array<char, 256> line{};
-  if (std::FILE* file = std::fopen("/sys/module/nvidia/version", "r"); file != nullptr) {
-    const bool got = std::fgets(line.data(), static_cast<int>(line.size()), file) != nullptr;
-    (void)std::fclose(file);
-    std::string text = got ? line.data() : "";
-    while (!text.empty() && text.back() <= ' ') text.pop_back();
-    if (!text.empty()) return text;
+  if (std::string version = first_line("/sys/module/nvidia/version"); !version.empty()) return version;
+  // "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build ...": the first word of digits
+  // with a point.
+  std::istringstream words(first_line("/proc/driver/nvidia/version"));
+  for (std::string word; words >> word;) {
+    const bool digits = word.find_first_not_of("0123456789.") == std::string::npos;
+    if (digits && word.find('.') != std::string::npos) return word;
   }
   int version = 0;
   check(cudaDriverGetVersion(&version), "cudaDriverGetVersion");
@@ -85,7 +94,7 @@ void record(const Event& event, void* stream) {
 void synchronize(void* stream) { check(cudaStreamSynchronize(stream_of(stream)), "cudaStreamSynchronize"); }
 
 Bench::Bench(const MeasureOptions& options, Setting& setting)
-    : repeats_(static_cast<int>(std::clamp(std::lround(options.seconds / 12), 3L, 50L))),
+    : repeats_(static_cast<int>(std::clamp(std::lround(options.seconds / 6), 3L, 100L))),
       longer_(std::clamp(options.seconds / 60, 0.25, 10.0)),
       progress_(options.progress) {
   const std::vector<int> devices = chosen(options);
@@ -118,6 +127,8 @@ Bench::Bench(const MeasureOptions& options, Setting& setting)
   setting.host_threads = usable_cpus();
   setting.peers = reach_each_other(gpus_);
   const Bytes pinned = gpus_.size() <= kFewGpus ? kPinned : Bytes{kPinned.value / 2};
+  set_device(gpus_.front().device);
+  gate_.emplace();
   for (BenchGpu& gpu : gpus_) make_gpu(gpu, pinned);
 }
 
@@ -154,19 +165,21 @@ double Bench::burst(void* stream, int calls, const std::function<void(int)>& enq
   const Event begin = make_event(true);
   const Event end = make_event(true);
   const int step = next_step();
-  gate_.hold(step, stream);
+  gate_->hold(step, stream);
   enqueue(0);
   record(begin, stream);
   for (int i = 1; i <= calls; ++i) enqueue(i);
   record(end, stream);
-  gate_.open(step);
+  gate_->open(step);
   synchronize(stream);
-  if (gate_.timed_out()) throw CudaError("the gate before a measurement opened by itself: the device's queue is full");
+  if (gate_->timed_out()) throw CudaError("the gate before a measurement opened by itself: the device's queue is full");
   return static_cast<double>(elapsed_ms(begin, end)) / 1e3;
 }
 
 Timed Bench::timed_burst(void* stream, int calls, const std::function<void(int)>& enqueue) {
   std::vector<double> each;
+  enqueue(0);
+  synchronize(stream);
   burst(stream, calls, enqueue);
   for (int i = 0; i < repeats(); ++i) each.push_back(burst(stream, calls, enqueue) / calls);
   return timed(std::move(each));

@@ -48,20 +48,21 @@ class Bench {
   double longer() const { return longer_; }
   void say(const std::string& what) const { progress_(what); }
 
-  StartGate& gate() { return gate_; }
+  StartGate& gate() { return *gate_; }
   int next_step() { return ++step_; }
 
   /// Seconds that `calls` times `enqueue(i)`, i = 1, 2, ..., take on the stream of the current device; i = 0 runs
   /// before and is not counted. Precondition: all commands together fit ahead of a gate.
   double burst(void* stream, int calls, const std::function<void(int)>& enqueue);
-  /// The median of repeats() bursts, per call.
+  /// The median of repeats() bursts, per call. Enqueues one before without a gate: CUDA loads a kernel when it is
+  /// launched for the first time, and may wait for the device to do so.
   Timed timed_burst(void* stream, int calls, const std::function<void(int)>& enqueue);
 
  private:
   void make_gpu(BenchGpu& gpu, Bytes pinned);
 
   std::vector<BenchGpu> gpus_;
-  StartGate gate_;
+  std::optional<StartGate> gate_;  // made when the contexts are there
   int step_ = 0;
   int repeats_ = 5;
   double longer_ = 1;

@@ -24,6 +24,7 @@ using Clock = std::chrono::steady_clock;
 double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 constexpr int kBatch = 128;
+constexpr int kManyRuns = 300;
 /// Batches of calls are short and noisy: more of them.
 constexpr int kMoreRepeats = 4;
 
@@ -54,6 +55,14 @@ void device_calls(Bench& bench, const BenchGpu& gpu, CalibrationData& data) {
   };
   data.calls.push_back({"launch", host_time(bench, kBatch, launch, rest)});
 
+  // A rank's shards in one launch: the table of runs is made and copied.
+  std::vector<kernels::Run> many;
+  for (int i = 0; i < kManyRuns; ++i) many.push_back({.offset = i * 4096, .index = 0, .numel = 1024});
+  const auto launch_many = [&](int) {
+    check(kernels::launch_fill_bytes(kernels::Type::fp32, gpu.array(4), many, 0, compute), "launch_fill_bytes");
+  };
+  data.calls.push_back({"launch_runs", host_time(bench, kBatch, launch_many, rest)});
+
   const auto copy = [&](int i) {
     check(cudaMemcpyAsync(gpu.at({0}), gpu.host->pinned() + i * (1_MiB).value, static_cast<std::size_t>((1_MiB).value),
                           cudaMemcpyHostToDevice, static_cast<cudaStream_t>(in)),
@@ -77,6 +86,40 @@ void device_calls(Bench& bench, const BenchGpu& gpu, CalibrationData& data) {
     synchronize(compute);
   };
   data.calls.push_back({"synchronize", host_time(bench, 32, wait, [] {})});
+}
+
+/// What it takes the device to hand over from a copy to a kernel to a copy, over streams, as a serial chunk does.
+void chain(Bench& bench, const BenchGpu& gpu, CalibrationData& data) {
+  constexpr int kCycles = 16;
+  const kernels::Run one{.offset = 0, .index = 0, .numel = 1};
+  std::vector<Event> events;
+  for (int i = 0; i < 3 * (kCycles + 1); ++i) events.push_back(make_event(false));
+  int next = 0;
+  const auto then = [&](void* from, void* to) {
+    const Event& e = events[static_cast<std::size_t>(next++) % events.size()];
+    record(e, from);
+    check(cudaStreamWaitEvent(static_cast<cudaStream_t>(to), static_cast<cudaEvent_t>(e.get()), 0),
+          "cudaStreamWaitEvent");
+  };
+  const auto copy = [&](bool to_device, void* stream) {
+    std::byte* host = gpu.host->pinned() + next % 64 * (1_MiB).value;
+    check(cudaMemcpyAsync(
+              to_device ? gpu.at({0}) : host, to_device ? host : gpu.at({0}), static_cast<std::size_t>((1_MiB).value),
+              to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, static_cast<cudaStream_t>(stream)),
+          "cudaMemcpyAsync");
+  };
+  void* in = gpu.in.get();
+  void* out = gpu.out.get();
+  void* compute = gpu.compute.get();
+  data.calls.push_back({"chain", bench.timed_burst(in, kCycles, [&](int) {
+                          copy(true, in);
+                          then(in, compute);
+                          check(kernels::launch_fill_bytes(kernels::Type::fp32, gpu.array(4), {&one, 1}, 0, compute),
+                                "launch_fill_bytes");
+                          then(compute, out);
+                          copy(false, out);
+                          then(out, in);
+                        })});
 }
 
 /// A plan's buffers come and go in a few sizes; after the first of each the allocator has a block.
@@ -150,6 +193,7 @@ void measure_calls(Bench& bench, CalibrationData& data) {
   bench.say("host calls");
   set_device(bench.gpu(0).device);
   device_calls(bench, bench.gpu(0), data);
+  chain(bench, bench.gpu(0), data);
   allocations(bench, data);
   bench.say("Adam on the host");
   host_adam_all(bench, data);

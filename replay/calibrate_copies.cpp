@@ -21,6 +21,7 @@ constexpr std::array kTogether = {256_KiB, 1_MiB, 4_MiB, 16_MiB, 64_MiB, 256_MiB
 constexpr std::array kAllGpus = {16_MiB, 64_MiB};
 /// Each flow moves about that much each way: a quarter of a second on PCIe Gen5.
 constexpr Bytes kFlow = 12_GiB;
+constexpr int kFlowRepeats = 4;
 constexpr std::int64_t kMostCopies = 2000;
 constexpr std::int64_t kLeastCopies = 12;
 
@@ -29,7 +30,7 @@ double since(Clock::time_point begin) { return std::chrono::duration<double>(Clo
 
 void copies_alone(Bench& bench, const BenchGpu& gpu, std::size_t index, bool to_device, Bytes bytes,
                   CalibrationData& data) {
-  if (4 * bytes.value > gpu.host->pinned_bytes().value) return;
+  if (4 * bytes.value > std::min(gpu.host->pinned_bytes(), gpu.block_bytes).value) return;
   const auto calls = static_cast<int>(std::clamp<std::int64_t>((2_GiB).value / bytes.value, 3, kAhead));
   const std::int64_t places = gpu.host->pinned_bytes().value / bytes.value;
   void* stream = to_device ? gpu.in.get() : gpu.out.get();
@@ -46,9 +47,41 @@ void copies_alone(Bench& bench, const BenchGpu& gpu, std::size_t index, bool to_
   for (double* t : {&all.median, &all.least, &all.most}) *t *= calls;
   data.copies.push_back({.to_device = to_device,
                          .pinned = true,
+                         .mixed = false,
                          .gpu = static_cast<std::int64_t>(index),
                          .bytes = bytes,
                          .calls = calls,
+                         .all = all});
+}
+
+/// Tensors of a layer, as a chunk of whole shards copies them: what latency and rate must explain together.
+void mixed_copies(Bench& bench, const BenchGpu& gpu, std::size_t index, bool to_device, CalibrationData& data) {
+  constexpr std::array kSizes = {16_KiB, 8_MiB, 16_KiB, 16_MiB, 16_KiB, Bytes{(24_MiB).value - (64_KiB).value},
+                                 16_KiB, 16_MiB};
+  constexpr Bytes kMean = 8_MiB;
+  constexpr int kCalls = 96;
+  const std::int64_t room = std::min(gpu.host->pinned_bytes(), gpu.block_bytes).value - (32_MiB).value;
+  void* stream = to_device ? gpu.in.get() : gpu.out.get();
+  std::int64_t at = 0;
+  const auto enqueue = [&](int i) {
+    // Timed are 1 to 96: whole rounds.
+    const Bytes bytes = kSizes[static_cast<std::size_t>(i) % kSizes.size()];
+    std::byte* host = gpu.host->pinned() + at;
+    std::byte* device = gpu.at({at});
+    at = (at + bytes.value) % room / 512 * 512;
+    check(
+        cudaMemcpyAsync(to_device ? device : host, to_device ? host : device, static_cast<std::size_t>(bytes.value),
+                        to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, static_cast<cudaStream_t>(stream)),
+        "cudaMemcpyAsync");
+  };
+  Timed all = bench.timed_burst(stream, kCalls, enqueue);
+  for (double* t : {&all.median, &all.least, &all.most}) *t *= kCalls;
+  data.copies.push_back({.to_device = to_device,
+                         .pinned = true,
+                         .mixed = true,
+                         .gpu = static_cast<std::int64_t>(index),
+                         .bytes = kMean,
+                         .calls = kCalls,
                          .all = all});
 }
 
@@ -97,7 +130,7 @@ std::vector<CopyFlow> start_flows(Bench& bench, const Shape& shape) {
 
 void flows_together(Bench& bench, const Shape& shape, CalibrationData& data) {
   for (std::size_t g = shape.first; g < shape.last; ++g)
-    if (4 * shape.bytes.value > bench.gpu(g).host->pinned_bytes().value) return;
+    if (4 * shape.bytes.value > std::min(bench.gpu(g).host->pinned_bytes(), bench.gpu(g).block_bytes).value) return;
   const std::vector<CopyFlow> flows = start_flows(bench, shape);
   std::vector<std::vector<double>> marks;
   double from = 0;
@@ -140,6 +173,7 @@ void pageable(Bench& bench, const BenchGpu& gpu, std::size_t index, CalibrationD
     }
     data.copies.push_back({.to_device = to_device,
                            .pinned = false,
+                           .mixed = false,
                            .gpu = static_cast<std::int64_t>(index),
                            .bytes = bytes,
                            .calls = 1,
@@ -197,10 +231,13 @@ void measure_copies(Bench& bench, CalibrationData& data) {
     set_device(gpu.device);
     for (const Bytes bytes : kAlone)
       for (const bool to_device : {true, false}) copies_alone(bench, gpu, g, to_device, bytes, data);
-    if (g == 0) pageable(bench, gpu, g, data);
+    if (g == 0) {
+      for (const bool to_device : {true, false}) mixed_copies(bench, gpu, g, to_device, data);
+      pageable(bench, gpu, g, data);
+    }
     bench.say(fmt::format("GPU {}: copies both ways", gpu.device));
     for (const Bytes bytes : kTogether)
-      for (int repeat = 0; repeat < 2; ++repeat)
+      for (int repeat = 0; repeat < kFlowRepeats; ++repeat)
         flows_together(bench, {.first = g, .last = g + 1, .in = true, .out = true, .bytes = bytes}, data);
   }
   if (bench.gpus() == 1) return;

@@ -22,7 +22,8 @@ void fields(auto& r, const auto& f) requires requires { r.driver; }
 }
 void fields(auto& r, const auto& f) requires requires { r.to_device; }
 {
-  f("to_device", r.to_device), f("pinned", r.pinned), f("gpu", r.gpu), f("bytes", r.bytes), f("calls", r.calls);
+  f("to_device", r.to_device), f("pinned", r.pinned), f("mixed", r.mixed), f("gpu", r.gpu), f("bytes", r.bytes),
+      f("calls", r.calls);
   f("s", r.all);
 }
 void fields(auto& r, const auto& f) requires requires { r.window; }

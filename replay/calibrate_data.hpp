@@ -45,10 +45,12 @@ struct Setting {
   bool operator==(const Setting&) const = default;
 };
 
-/// Copies of `bytes` each, back to back on one stream of one GPU while nothing else runs. `k`: copy.
+/// Copies of `bytes` each, back to back on one stream of one GPU while nothing else runs. `mixed`: that is their mean,
+/// and sizes go from 16 KiB to 24 MiB, as tensors' do. `k`: copy.
 struct CopyTime {
   bool to_device = true;
   bool pinned = true;
+  bool mixed = false;
   std::int64_t gpu = 0;
   Bytes bytes{0};
   std::int64_t calls = 1;
@@ -81,8 +83,9 @@ struct PinTime {
   bool operator==(const PinTime&) const = default;
 };
 
-/// Host time of one call: launch, copy, event, synchronize (with the launch before it), allocate, collective. `k`:
-/// call.
+/// Host time of one call: launch, launch_runs (a kernel over 300 runs), copy, event, synchronize (with the launch
+/// before it), allocate, collective. And chain: device time of a copy of 1 MiB in, a tiny kernel and a copy out that
+/// wait for each other. `k`: call.
 struct CallTime {
   std::string what;
   Timed each;

@@ -8,6 +8,7 @@
 
 #include "models/errors.hpp"
 #include "models/quantity_text.hpp"
+#include "replay/calibrate_checks.hpp"
 
 namespace ebb::replay {
 namespace {
@@ -16,8 +17,6 @@ namespace {
 constexpr Bytes kLeastBoth = 4_MiB;
 /// From here on NCCL's Simple ring carries a collective inside a host.
 constexpr Bytes kLeastBus = 4_MiB;
-/// A kernel whose rate is off by more deserves a remark: hbm is one figure for all of them.
-constexpr double kSpread = 0.05;
 
 std::string shown(double value) { return fmt::format("{:.3g}", value); }
 std::string shown(Bytes value) { return format_bytes(value); }
@@ -56,6 +55,7 @@ class Calibrator {
     host();
     calls();
     interconnect();
+    for (std::string& text : checks(data_, out_.cluster)) remark(std::move(text));
     return std::move(out_);
   }
 
@@ -75,11 +75,9 @@ class Calibrator {
 
   void machine();
   void link();
-  void pieces(const BothFit& both);
   void host_together();
   void kernels();
   void memory_bound(double adam);
-  void beside();
   void host();
   void calls();
   void call(const char* name, Sourced<Seconds> Calls::*figure, const char* what, double less, const char* text);
@@ -145,7 +143,6 @@ void Calibrator::link() {
     point.rate.value = std::min(point.rate.value, most);
     both_most_ = std::max(both_most_, point.rate.value);
   }
-  pieces(*both);
 
   for (const bool to_device : {true, false}) {
     const auto rate = fit_pageable(data_.copies, to_device);
@@ -153,17 +150,6 @@ void Calibrator::link() {
     set(to_device ? "host_link.pageable_h2d" : "host_link.pageable_d2h",
         to_device ? &HostLink::pageable_h2d : &HostLink::pageable_d2h, link, base_.host_link, *rate,
         "from and to memory that is not pinned, alone");
-  }
-}
-
-/// Sizes that were not fitted, against what the figures say about them.
-void Calibrator::pieces(const BothFit& both) {
-  for (const FlowTime& flow : data_.flows) {
-    if (flow.gpus != 1 || flow.gpu != 0 || flow.bytes >= kLeastBoth || flow.h2d == 0 || flow.d2h == 0) continue;
-    const Steady steady = steady_rates(link_, both, flow.bytes);
-    remark(fmt::format("pieces of {} both ways: {} in and {} out, the figures say {} and {}", format_bytes(flow.bytes),
-                       format_bandwidth({flow.h2d / flow.window}), format_bandwidth({flow.d2h / flow.window}),
-                       format_bandwidth({steady.h2d}), format_bandwidth({steady.d2h})));
   }
 }
 
@@ -205,7 +191,6 @@ void Calibrator::kernels() {
                     format_seconds({rounded(fit->floor.value)})),
         fit->residual);
   memory_bound(adam);
-  beside();
 }
 
 void Calibrator::memory_bound(double adam) {
@@ -218,27 +203,6 @@ void Calibrator::memory_bound(double adam) {
       fit->rate.value >= adam ? "device copy, norm, scale, cast and zero together, reads and writes"
                               : "as gpu.adam, which is faster than device copy, norm, scale, cast and zero together",
       fit->residual);
-  for (const KernelTime& kernel : data_.kernels) {
-    if (std::find(kBound.begin(), kBound.end(), kernel.what) == kBound.end()) continue;
-    const double own = static_cast<double>(kernel.bytes.value) / kernel.each.median;
-    if (std::abs(own / rate.value - 1) > kSpread)
-      remark(fmt::format("{} over {} runs at {}, {:+.0f} % from gpu.hbm", kernel.what, format_bytes(kernel.bytes),
-                         format_bandwidth({own}), 100 * (own / rate.value - 1)));
-  }
-}
-
-void Calibrator::beside() {
-  const auto named = [&](std::string_view what) {
-    return std::find_if(data_.kernels.begin(), data_.kernels.end(),
-                        [&](const KernelTime& kernel) { return kernel.what == what; });
-  };
-  const auto kernel = named("adam_beside");
-  if (kernel == data_.kernels.end()) return;
-  const double own = static_cast<double>(kernel->bytes.value) / kernel->each.median;
-  const Gpu& gpu = out_.cluster.gpu;
-  const double said = std::min(gpu.adam.value.value, gpu.hbm.value.value - out_.cluster.host_link.both.value.value);
-  remark(fmt::format("AdamW beside copies both ways runs at {}, the figures say {}", format_bandwidth({own}),
-                     format_bandwidth({said})));
 }
 
 void Calibrator::host() {
@@ -249,9 +213,6 @@ void Calibrator::host() {
     set("host.pin_call", &Host::pin_call, host, base_.host, pin->call, "cudaHostAlloc, time = call + bytes",
         pin->residual);
   }
-  if (const auto registered = fit_pins(data_.pins, "register"))
-    remark(
-        fmt::format("registering memory that was touched before takes {:.3g} s per GiB", registered->seconds_per_gib));
   if (!data_.host_adam.empty()) {
     std::vector<double> rates;
     for (const HostAdamTime& run : data_.host_adam)

@@ -98,7 +98,7 @@ bool one_way(const FlowTime& flow) { return flow.h2d == 0 || flow.d2h == 0; }
 LinkFit fit_link(std::span<const CopyTime> copies) {
   Fit<3> fit;
   for (const CopyTime& copy : copies) {
-    if (!copy.pinned) continue;
+    if (!copy.pinned || copy.mixed) continue;
     const double bytes = as_double(copy.bytes) * static_cast<double>(copy.calls);
     fit.add({static_cast<double>(copy.calls), copy.to_device ? bytes : 0, copy.to_device ? 0 : bytes}, copy.all.median);
   }
@@ -196,17 +196,13 @@ std::optional<HostFit> fit_host(std::span<const FlowTime> flows, std::int64_t gp
 }
 
 std::optional<RateFit> fit_kernels(std::span<const KernelTime> kernels, std::span<const std::string_view> what) {
-  Fit<2> fit;
-  std::int64_t least = 0;
-  bool several = false;
-  for (const KernelTime& kernel : kernels) {
-    if (std::find(what.begin(), what.end(), kernel.what) == what.end()) continue;
-    several |= !fit.empty() && kernel.bytes.value != least;
-    least = kernel.bytes.value;
-  }
+  std::vector<const KernelTime*> chosen;
   for (const KernelTime& kernel : kernels)
-    if (std::find(what.begin(), what.end(), kernel.what) != what.end())
-      fit.add({several ? 1.0 : 0.0, as_double(kernel.bytes)}, kernel.each.median);
+    if (std::find(what.begin(), what.end(), kernel.what) != what.end()) chosen.push_back(&kernel);
+  const bool sizes = std::any_of(chosen.begin(), chosen.end(),
+                                 [&](const KernelTime* kernel) { return kernel->bytes != chosen.front()->bytes; });
+  Fit<2> fit;
+  for (const KernelTime* kernel : chosen) fit.add({sizes ? 1.0 : 0.0, as_double(kernel->bytes)}, kernel->each.median);
   if (fit.empty()) return std::nullopt;
   const auto x = fit.solve();
   EBB_ASSERT(x[1] > 0);

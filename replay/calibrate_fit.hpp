@@ -22,7 +22,7 @@ struct Residual {
 };
 
 /// Copies back to back alone: time = calls * latency + bytes / rate, a rate each way, one latency.
-/// Precondition: pinned copies both ways of at least two sizes; pageable ones are passed over.
+/// Precondition: pinned copies both ways of at least two sizes; pageable and mixed ones are passed over.
 struct LinkFit {
   Seconds latency;
   BytesPerSecond h2d;

@@ -3,59 +3,98 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "models/errors.hpp"
 #include "replay/cuda.hpp"
 #include "replay/device_memory.hpp"
 #include "replay/preflight.hpp"
+#include "replay/processes.hpp"
 #include "replay/rank_thread.hpp"
+#include "replay/run_exchange.hpp"
 #include "replay/timing.hpp"
 
 namespace ebb::replay {
 
 namespace {
 
-std::vector<int> devices_of(std::span<const Program> programs, const ExecuteOptions& options) {
-  std::vector<int> devices = options.devices;
-  if (devices.empty()) {
-    for (std::size_t i = 0; i < programs.size(); ++i) devices.push_back(static_cast<int>(i));
-  }
-  if (devices.size() != programs.size()) {
-    throw InputError({}, fmt::format("{} devices for {} plans", devices.size(), programs.size()),
+/// What this process does of a run.
+struct OwnPart {
+  std::span<const Program> programs;
+  std::vector<int> devices;            // of each
+  std::optional<Processes> processes;  // where there are others
+};
+
+void check_devices_given(std::span<const int> devices, std::size_t plans) {
+  if (devices.size() != plans) {
+    throw InputError({}, fmt::format("{} devices for {} plans", devices.size(), plans),
                      "name one device for each plan of the file, in the order of ranks");
   }
-  std::vector<int> sorted = devices;
+  std::vector<int> sorted(devices.begin(), devices.end());
   std::sort(sorted.begin(), sorted.end());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
     throw InputError({}, "a device is named twice", "give each rank a GPU of its own");
-  return devices;
 }
 
-Needs needs_of(std::span<const Program> programs, std::span<const int> devices, const ExecuteOptions& options) {
+/// Alone: all plans, on devices 0, 1, ... Of several processes: the plan and the device of its place on the host, or
+/// the only device where the launcher shows each process one.
+OwnPart own_part(std::span<const Program> programs, const ExecuteOptions& options) {
+  OwnPart own{programs, options.devices, {}};
+  if (own.devices.empty()) {
+    for (std::size_t i = 0; i < programs.size(); ++i) own.devices.push_back(static_cast<int>(i));
+  }
+  check_devices_given(own.devices, programs.size());
+  const ProcessPlace place = process_place(environment());
+  if (place.size == 1) return own;
+  if (static_cast<std::size_t>(place.local_size) != programs.size()) {
+    throw InputError({}, fmt::format("{} processes on this host for {} plans", place.local_size, programs.size()),
+                     "start one process for each plan of the file");
+  }
+  const auto local = static_cast<std::size_t>(place.local_rank);
+  own.programs = programs.subspan(local, 1);
+  own.devices = {own.devices[local]};
+  if (options.devices.empty() && read_machine(own.devices).devices.size() == 1) own.devices = {0};
+  own.processes.emplace(place);
+  return own;
+}
+
+/// `all`: plans of this host. Other processes pin beside this one.
+Needs needs_of(const OwnPart& own, std::span<const Program> all, const ExecuteOptions& options) {
   Needs needs;
   needs.keep_free = options.keep_free;
-  for (std::size_t i = 0; i < programs.size(); ++i) {
-    needs.ranks.push_back({.rank = programs[i].plan->rank,
-                           .device = devices[i],
-                           .buffers = device_bytes_needed(programs[i]),
-                           .instruments = instruments_needed(programs[i], options),
-                           .pinned = programs[i].pinned,
-                           .pageable = programs[i].pageable});
+  for (std::size_t i = 0; i < own.programs.size(); ++i) {
+    needs.ranks.push_back({.rank = own.programs[i].plan->rank,
+                           .device = own.devices[i],
+                           .buffers = device_bytes_needed(own.programs[i]),
+                           .instruments = instruments_needed(own.programs[i], options),
+                           .pinned = own.programs[i].pinned,
+                           .pageable = own.programs[i].pageable});
+  }
+  for (const Program& program : all) {
+    const bool here = std::any_of(own.programs.begin(), own.programs.end(),
+                                  [&](const Program& mine) { return mine.plan == program.plan; });
+    if (here) continue;
+    needs.ranks[0].pinned += program.pinned;
+    needs.ranks[0].pageable += program.pageable;
   }
   return needs;
 }
 
-NcclIds make_ids(std::span<const Program> programs, const ExecuteOptions& options, std::vector<std::string>& remarks) {
+/// Of the groups whose ranks are all there, in whichever process.
+NcclIds make_ids(OwnPart& own, const ExecuteOptions& options, std::vector<std::string>& remarks) {
   std::vector<std::int64_t> present;
-  for (const Program& program : programs) present.push_back(program.plan->rank);
+  for (const Program& program : own.programs) present.push_back(program.plan->rank);
   std::sort(present.begin(), present.end());
+  const std::vector<std::int64_t> here = present;
+  if (own.processes) present = exchange_ranks(*own.processes, present[0]);
   NcclIds ids;
-  for (const CommGroup& group : complete_groups(distinct_groups(programs), present, options.alone, remarks)) {
-    if (ids.empty()) load_nccl();
-    ids.emplace(group, new_nccl_id());
+  for (const CommGroup& group : complete_groups(distinct_groups(own.programs), present, options.alone, remarks)) {
+    load_nccl();
+    if (std::binary_search(here.begin(), here.end(), group.first)) ids.emplace(group, new_nccl_id());
   }
-  return ids;
+  return own.processes ? exchange_ids(*own.processes, ids) : ids;
 }
 
 /// One thread a rank; returns when all have ended, throws the first error.
@@ -103,12 +142,15 @@ RankRun rank_run(const Program& program, RankRecord& record, std::size_t shown, 
   return run;
 }
 
-std::size_t repeat_to_show(std::span<const Program> programs, std::span<const RankRecord> records) {
+std::size_t repeat_to_show(OwnPart& own, std::span<const RankRecord> records) {
   std::vector<std::vector<Ticks>> steps(records.size());
   for (std::size_t r = 0; r < records.size(); ++r) {
-    for (const Timeline& repeat : records[r].repeats) steps[r].push_back(summarize(*programs[r].plan, repeat).total);
+    for (const Timeline& repeat : records[r].repeats)
+      steps[r].push_back(summarize(*own.programs[r].plan, repeat).total);
   }
-  return median_index(slowest_of_ranks(steps));
+  std::vector<Ticks> slowest = slowest_of_ranks(steps);
+  if (own.processes) slowest = slowest_of_ranks(exchange_steps(*own.processes, slowest));
+  return median_index(slowest);
 }
 
 std::vector<std::pair<std::string, std::string>> provenance(const Machine& machine, std::span<const int> devices,
@@ -131,20 +173,25 @@ RunResult execute(std::span<const Program> programs, const ExecuteOptions& optio
     throw InputError({}, fmt::format("{} warm-ups and {} repeats", options.warmups, options.repeats),
                      "at least one repeat is timed");
   RunResult result;
-  const std::vector<int> devices = devices_of(programs, options);
-  const Needs needs = needs_of(programs, devices, options);
-  const Machine machine = read_machine(devices);
+  OwnPart own = own_part(programs, options);
+  const Needs needs = needs_of(own, programs, options);
+  const Machine machine = read_machine(own.devices);
   check_devices(needs, machine, compiled_for());
   result.remarks = check_memory(needs, machine);
 
-  RunShared shared(options, static_cast<int>(programs.size()));
-  shared.ids = make_ids(programs, options, result.remarks);
-  result.provenance = provenance(machine, devices, !shared.ids.empty());
+  RunShared shared(options, static_cast<int>(own.programs.size()));
+  shared.processes = own.processes ? &*own.processes : nullptr;
+  shared.ids = make_ids(own, options, result.remarks);
+  result.provenance = provenance(machine, own.devices, !shared.ids.empty());
 
-  std::vector<RankRecord> records = run_threads(programs, devices, shared);
-  const std::size_t shown = repeat_to_show(programs, records);
+  std::vector<RankRecord> records = run_threads(own.programs, own.devices, shared);
+  const std::size_t shown = repeat_to_show(own, records);
   for (std::size_t r = 0; r < records.size(); ++r) {
-    result.ranks.push_back(rank_run(programs[r], records[r], shown, result.remarks));
+    result.ranks.push_back(rank_run(own.programs[r], records[r], shown, result.remarks));
+  }
+  if (own.processes) {
+    result.first_process = own.processes->rank() == 0;
+    result.ranks = gather_runs(*own.processes, std::move(result.ranks[0]));
   }
   return result;
 }

@@ -48,7 +48,8 @@ struct RankRun {
   RankNumbers numbers;  // every step, warm-ups included
 };
 struct RunResult {
-  std::vector<RankRun> ranks;
+  std::vector<RankRun> ranks;  // of all processes in the first, of its own in the others
+  bool first_process = true;   // the one that reports
   std::vector<std::pair<std::string, std::string>> provenance;  // device, driver, CUDA, NCCL, host
   std::vector<std::string> remarks;                             // what was left out or looks wrong
 };

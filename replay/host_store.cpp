@@ -106,6 +106,7 @@ HostStore::HostStore(const HostStoreOptions& options) : parts_(std::make_unique<
   if (result != cudaSuccess) parts_->allocate_pinned(options.pinned, fill.node, cudaGetErrorString(result));
 }
 
+HostStore::HostStore() = default;
 HostStore::~HostStore() = default;
 HostStore::HostStore(HostStore&& other) noexcept = default;
 HostStore& HostStore::operator=(HostStore&& other) noexcept = default;

@@ -27,7 +27,7 @@ struct HostStoreOptions {
 
 class HostStore {
  public:
-  HostStore() = default;  // nothing
+  HostStore();  // nothing
   /// IoError when the memory cannot be had or pinned (amount, limit, cure), CudaError when CUDA itself does not work.
   explicit HostStore(const HostStoreOptions& options);
   ~HostStore();

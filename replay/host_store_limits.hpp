@@ -26,11 +26,11 @@ struct CgroupMemory {
 };
 
 struct HostLimits {
-  std::optional<Bytes> total;      // MemTotal
-  std::optional<Bytes> available;  // MemAvailable
-  bool virtual_machine = false;    // or not known; then `total` may grow
-  std::optional<Bytes> memlock;    // soft limit; unset: unlimited or unknown
-  std::vector<CgroupMemory> cgroups;
+  std::optional<Bytes> total = std::nullopt;      // MemTotal
+  std::optional<Bytes> available = std::nullopt;  // MemAvailable
+  bool virtual_machine = false;                   // or not known; then `total` may grow
+  std::optional<Bytes> memlock = std::nullopt;    // soft limit; unset: unlimited or unknown
+  std::vector<CgroupMemory> cgroups{};
 
   bool operator==(const HostLimits&) const = default;
 };

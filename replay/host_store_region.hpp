@@ -19,8 +19,8 @@
 namespace ebb::replay {
 
 struct FillOptions {
-  std::optional<int> node;  // NUMA
-  int threads = 0;          // 0: as many as the machine has, at most 16
+  std::optional<int> node = std::nullopt;  // NUMA
+  int threads = 0;                         // 0: as many as the machine has, at most 16
   Bytes step = 1_GiB;
   Bytes keep = 1_GiB;      // left to everybody else
   Seconds patience{20.0};  // how long too little may stay unchanged

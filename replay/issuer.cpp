@@ -25,7 +25,8 @@ struct Issuer::Issue {
   const Precision& precision() const { return parts().program.plan->precision; }
   cudaStream_t cuda() const { return static_cast<cudaStream_t>(stream); }
   char* at(BufferId buffer, std::int64_t offset = 0) const {
-    char* const base = static_cast<char*>(parts().memory.at(buffer));
+    void* const address = self.addresses_ != nullptr ? (*self.addresses_)[buffer.index] : parts().memory.at(buffer);
+    char* const base = static_cast<char*>(address);
     EBB_ASSERT(base != nullptr);
     return base + offset;
   }

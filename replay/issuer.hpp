@@ -42,6 +42,8 @@ class Issuer {
   void begin_step(const StepContext& context);
   /// Enqueues the work of a device op (nothing for allocate and release), or does that of a host op now.
   void issue(std::uint32_t op, void* stream);
+  /// Buffers lie where `addresses` (by buffer) says, alive or not: for captures. Null: in device memory again.
+  void lay_at(const std::vector<void*>* addresses) { addresses_ = addresses; }
   /// Digest of the state that host Adam left in this step.
   std::uint64_t host_digest() const { return host_digest_; }
 
@@ -50,6 +52,7 @@ class Issuer {
   IssuerParts parts_;
   StepContext context_;
   std::vector<std::uint32_t> forward_of_op_;  // the how manieth forward op
+  const std::vector<void*>* addresses_ = nullptr;
   std::uint64_t host_digest_ = 0;
   bool has_clip_ = false;
 };

@@ -52,11 +52,12 @@ class Rank {
     shared_.meet();
     comms_.emplace(program_, shared_.ids, shared_.comms);
     Issuer issuer({program_, options_, actions_, memory_, store_, instruments_, stand_ins_, *comms_, pool_});
+    if (options_.graph) use_graph();
     ahead_ = walk_.ahead(actions_, stand_ins_);
     std::uint64_t seed = options_.training.seed;
     for (int step = 1; step <= options_.warmups + options_.repeats; ++step) {
       this_step(issuer, step, seed);
-      seed = next_seed(seed, record_.numbers.steps.back().digest);
+      if (options_.training.digests) seed = next_seed(seed, record_.numbers.steps.back().digest);
     }
     record_.numbers.final_state = final_digest(program_, memory_, store_, walk_.compute());
     record_.numbers.peak_live = memory_.peak_live();
@@ -82,6 +83,7 @@ class Rank {
     walk_.begin_step(timed());
     instruments_.begin_step(walk_.compute());
     walk_.finish();
+    if (held) walk_.prepare_graph(issuer);
     shared_.meet();
     const auto ops = static_cast<std::uint32_t>(actions_.size());
     const std::uint32_t ahead = held ? ahead_ : 0;
@@ -94,6 +96,13 @@ class Rank {
     if (shared_.gate.timed_out())
       throw CudaError("the host did not come to open the start gate: the device waited in vain");
     end_step(issuer);
+  }
+
+  void use_graph() {
+    const GraphStretch stretch = graph_stretch(*program_.plan);
+    if (!stretch.empty()) return walk_.use_graph(stretch);
+    record_.remarks.push_back(
+        fmt::format("rank {}: no CUDA graph under this policy: {}", program_.plan->rank, stretch.why_not));
   }
 
   void end_step(const Issuer& issuer) {

@@ -1,6 +1,5 @@
 // Which repeat stands for a run: the part of timing.hpp that needs no device.
 #include <algorithm>
-#include <numeric>
 
 #include "models/errors.hpp"
 #include "replay/timing.hpp"
@@ -9,10 +8,10 @@ namespace ebb::replay {
 
 std::size_t median_index(std::span<const Ticks> values) {
   EBB_ASSERT(!values.empty());
-  std::vector<std::size_t> order(values.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
-  return order[(values.size() - 1) / 2];
+  std::vector<Ticks> sorted(values.begin(), values.end());
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return static_cast<std::size_t>(std::find(values.begin(), values.end(), *middle) - values.begin());
 }
 
 std::vector<Ticks> slowest_of_ranks(std::span<const std::vector<Ticks>> by_rank) {

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "kernels/elementwise.hpp"
@@ -19,7 +20,7 @@ constexpr std::chrono::microseconds kSlow{200};  // longer than what a missing d
 cudaStream_t cuda(void* stream) { return static_cast<cudaStream_t>(stream); }
 cudaEvent_t event(void* of) { return static_cast<cudaEvent_t>(of); }
 
-void record(void* of, void* stream) { check(cudaEventRecord(event(of), cuda(stream)), "cudaEventRecord"); }
+void record(void* of, void* stream) { record_time(of, stream, false); }
 
 }  // namespace
 
@@ -38,6 +39,8 @@ StepWalk::StepWalk(const Program& program, const ExecuteOptions& options, const 
     streams_[s] = make_stream();
     if (kind == StreamKind::compute && compute_ == streams_.size()) compute_ = s;
   }
+  addresses_.resize(program.plan->buffers.size(), nullptr);
+  for (std::uint32_t b = 0; b < addresses_.size(); ++b) addresses_[b] = memory.at({b});
   if (compute_ == streams_.size()) throw InputError({}, "the plan has no compute stream");
 }
 
@@ -46,12 +49,32 @@ std::uint32_t StepWalk::ahead(const std::vector<Ready>& actions, const StandIns&
   for (std::uint32_t op = 0; op < commands.size(); ++op) {
     commands[op] = commands_of(actions[op]) + static_cast<std::uint32_t>(stand_ins.launches(op)) + 2;
   }
-  return ops_ahead(issue_, commands, kMostAhead);
+  const std::uint32_t ops = ops_ahead(issue_, commands, kMostAhead);
+  return graph_ ? std::min(ops, graph_->stretch().first) : ops;
 }
 
 void StepWalk::begin_step(bool timed) {
   timed_ = timed;
   issued_ = 0;
+  graph_ready_ = graph_launched_ = false;
+}
+
+void StepWalk::use_graph(const GraphStretch& stretch) { graph_.emplace(stretch, issue_, streams_, compute_); }
+
+void StepWalk::prepare_graph(Issuer& issuer) {
+  if (!graph_) return;
+  capturing_ = true;
+  issuer.lay_at(&addresses_);
+  graph_->begin_capture();
+  for (std::uint32_t op = graph_->stretch().first; op < graph_->stretch().last; ++op) device_op(issuer, op);
+  graph_->end_capture();
+  issuer.lay_at(nullptr);
+  capturing_ = false;
+  graph_ready_ = true;
+}
+
+bool StepWalk::graph_runs(std::uint32_t first, std::uint32_t last) const {
+  return graph_ready_ && first == graph_->stretch().first && last >= graph_->stretch().last;
 }
 
 void StepWalk::start(const StartGate* gate, int step) {
@@ -66,7 +89,11 @@ void StepWalk::start(const StartGate* gate, int step) {
 void StepWalk::enqueue(Issuer& issuer, std::uint32_t first, std::uint32_t last) {
   for (std::uint32_t op = first; op < last; ++op) {
     issued_ = op;
-    if (issue_.steps[op].on_host) {
+    if (graph_runs(op, last)) {
+      graph_->launch();
+      graph_launched_ = true;
+      op = graph_->stretch().last - 1;
+    } else if (issue_.steps[op].on_host) {
       host_op(issuer, op);
     } else {
       device_op(issuer, op);
@@ -74,17 +101,23 @@ void StepWalk::enqueue(Issuer& issuer, std::uint32_t first, std::uint32_t last) 
   }
 }
 
+/// A graph starts behind all that was enqueued before it, and everything later is behind the graph.
+void StepWalk::wait_for(std::uint32_t dep, void* stream) {
+  if (capturing_ && dep < graph_->stretch().first) return;
+  if (graph_launched_ && graph_->stretch().holds(dep)) return;
+  void* const end = capturing_ ? graph_->mark(dep) : clock_.end(dep);
+  check(cudaStreamWaitEvent(cuda(stream), event(end), 0), "cudaStreamWaitEvent");
+}
+
 void StepWalk::device_op(Issuer& issuer, std::uint32_t id) {
   const Op& op = program_.plan->ops[id];
   void* const stream = streams_[op.stream.index].get();
-  for (const std::uint32_t dep : issue_.waits_of(id)) {
-    check(cudaStreamWaitEvent(cuda(stream), event(clock_.end(dep)), 0), "cudaStreamWaitEvent");
-  }
+  for (const std::uint32_t dep : issue_.waits_of(id)) wait_for(dep, stream);
   if (options_.slow == program_.plan->streams[op.stream.index].kind) {
     check(kernels::launch_delay(static_cast<std::uint64_t>(std::chrono::nanoseconds(kSlow).count()), stream),
           "launch_delay");
   }
-  if (timed_) record(clock_.start(id), stream);
+  if (timed_) record_time(clock_.start(id), stream, capturing_);
   if (op.kind == OpKind::allocate) {
     allocate(id, stream);
   } else if (op.kind == OpKind::release) {
@@ -92,7 +125,9 @@ void StepWalk::device_op(Issuer& issuer, std::uint32_t id) {
   } else {
     issuer.issue(id, stream);
   }
-  if (timed_ || issue_.steps[id].event_used) record(clock_.end(id), stream);
+  const bool used = issue_.steps[id].event_used;
+  if (timed_ || (used && !capturing_)) record_time(clock_.end(id), stream, capturing_);
+  if (used && capturing_) check(cudaEventRecord(event(graph_->mark(id)), cuda(stream)), "cudaEventRecord");
 }
 
 void StepWalk::allocate(std::uint32_t id, void* stream) {
@@ -101,6 +136,8 @@ void StepWalk::allocate(std::uint32_t id, void* stream) {
   if (what.memory != Memory::device) return;  // the host store has room for all of it
   memory_.poll(ended_);
   void* const at = memory_.allocate(buffer);
+  if (addresses_[buffer.index] != at) graph_ready_ = false;
+  addresses_[buffer.index] = at;
   if (options_.poison && what.bytes.value > 0) {
     check(cudaMemsetAsync(at, kernels::kPoison, static_cast<std::size_t>(what.bytes.value), cuda(stream)),
           "cudaMemsetAsync");
@@ -111,7 +148,8 @@ void StepWalk::allocate(std::uint32_t id, void* stream) {
 bool StepWalk::has_ended(OpId op) const {
   if (op.index >= issued_) return false;
   if (issue_.steps[op.index].on_host) return true;
-  const cudaError_t state = cudaEventQuery(event(clock_.end(op.index)));
+  const bool in_graph = graph_launched_ && graph_->stretch().holds(op.index);
+  const cudaError_t state = cudaEventQuery(event(in_graph ? graph_->done() : clock_.end(op.index)));
   if (state == cudaErrorNotReady) {
     (void)cudaGetLastError();
     return false;
@@ -124,7 +162,8 @@ void StepWalk::host_op(Issuer& issuer, std::uint32_t id) {
   HostSpan& span = clock_.host(id);
   span.arrived = StartGate::Clock::now();
   for (const std::uint32_t dep : issue_.waits_of(id)) {
-    check(cudaEventSynchronize(event(clock_.end(dep))), "cudaEventSynchronize");
+    const bool in_graph = graph_launched_ && graph_->stretch().holds(dep);
+    check(cudaEventSynchronize(event(in_graph ? graph_->done() : clock_.end(dep))), "cudaEventSynchronize");
   }
   if (options_.slow == StreamKind::host) {
     const auto until = StartGate::Clock::now() + kSlow;

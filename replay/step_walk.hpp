@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "replay/issue_plan.hpp"
 #include "replay/issuer.hpp"
+#include "replay/step_graph.hpp"
 #include "replay/timing.hpp"
 
 namespace ebb::replay {
@@ -26,6 +28,11 @@ class StepWalk {
 
   /// Before each step. Untimed steps record only the events that others wait for.
   void begin_step(bool timed);
+  /// From now on the optimizer step is a graph.
+  void use_graph(const GraphStretch& stretch);
+  /// Before a step that is not the first, the device idle, the issuer in that step: makes the graph. The buffers are
+  /// taken to lie where they lay in the step before; where that turns out wrong, the step goes on op by op.
+  void prepare_graph(Issuer& issuer);
   /// Holds all streams; base event behind it. `gate` null: only the base event.
   void start(const StartGate* gate, int step);
   /// Issues ops [first, last).
@@ -35,6 +42,8 @@ class StepWalk {
 
  private:
   void device_op(Issuer& issuer, std::uint32_t op);
+  void wait_for(std::uint32_t dep, void* stream);
+  bool graph_runs(std::uint32_t first, std::uint32_t last) const;
   void host_op(Issuer& issuer, std::uint32_t op);
   void allocate(std::uint32_t op, void* stream);
   bool has_ended(OpId op) const;
@@ -49,6 +58,12 @@ class StepWalk {
   std::function<bool(OpId)> ended_;
   std::uint32_t issued_ = 0;  // ops of this step so far
   bool timed_ = true;
+
+  std::optional<StepGraph> graph_;
+  std::vector<void*> addresses_;  // by buffer: where it lay when it was last alive
+  bool graph_ready_ = false;      // for this step, and addresses are still those
+  bool graph_launched_ = false;   // in this step
+  bool capturing_ = false;
 };
 
 }  // namespace ebb::replay

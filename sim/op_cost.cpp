@@ -86,11 +86,15 @@ double OpCost::kernel(const Op& op) const {
 }
 
 double OpCost::host_work(const Op& op) const {
+  EBB_ASSERT(op.duration >= Ticks{0});
+  const auto framework = [&op](double a_call) {
+    return op.duration > Ticks{0} ? static_cast<double>(op.duration.value) : a_call * op.calls;
+  };
   switch (op.work) {
     case Work::chunk_overhead:
-      return chunk_ * op.calls;
+      return framework(chunk_);
     case Work::tensor_scan:
-      return tensor_scan_ * op.calls;
+      return framework(tensor_scan_);
     case Work::launch:
       return launch_ * op.calls;
     case Work::cpu_adam:

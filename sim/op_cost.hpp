@@ -8,8 +8,10 @@
 //   `bytes`
 //                         is what the kernel must move: 28 per element of fp32 Adam
 //   compute               op.duration
-//   host_work             calls * (calls.chunk | calls.tensor_scan | calls.launch); host Adam: bytes / (host.cpu_adam /
-//                         ranks_per_host); pinning: bytes * host.pin_seconds_per_gib + calls * host.pin_call
+//   host_work             a framework's (chunk_overhead, tensor_scan): op.duration where the plan carries one, since a
+//                         replay spins for that long; otherwise calls * (calls.chunk | calls.tensor_scan). Launches:
+//                         calls * calls.launch; host Adam: bytes / (host.cpu_adam / ranks_per_host); pinning: bytes *
+//                         host.pin_seconds_per_gib + calls * host.pin_call
 //   collective            NCCL's latency, then the transfer (collective_cost.hpp); collective() tells them apart
 //
 // To issue: one calls.launch a kernel launch, calls.copy a copy, calls.collective a collective, and calls.event for

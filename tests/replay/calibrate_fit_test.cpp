@@ -74,7 +74,9 @@ TEST_CASE("fit of both directions: sums never exceed the two directions alone") 
   const CalibrationData data = test::calibration_of(h200(), 0);
   LinkFit slow = fit_link(data.copies);
   slow.h2d = slow.d2h = {40e9};
-  for (const SizedRate& size : fit_both(data.flows, slow, 4_MiB)->by_size) CHECK(size.rate.value <= 80e9);
+  const auto both = fit_both(data.flows, slow, 4_MiB);
+  REQUIRE(both);
+  for (const SizedRate& size : both->by_size) CHECK(size.rate.value <= 80e9);
 }
 
 TEST_CASE("steady rates are the simulator's: weighted max-min over the link's three limits") {

@@ -70,6 +70,7 @@ inline replay::CalibrationData calibration_of(const Cluster& c, double noise_mos
       const std::int64_t calls = bytes < 16_MiB ? 200 : 8;
       data.copies.push_back({.to_device = to_device,
                              .pinned = true,
+                             .mixed = false,
                              .gpu = 0,
                              .bytes = bytes,
                              .calls = calls,
@@ -79,6 +80,7 @@ inline replay::CalibrationData calibration_of(const Cluster& c, double noise_mos
   for (const bool to_device : {true, false})
     data.copies.push_back({.to_device = to_device,
                            .pinned = false,
+                           .mixed = false,
                            .gpu = 0,
                            .bytes = 256_MiB,
                            .calls = 1,

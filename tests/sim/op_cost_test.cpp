@@ -105,6 +105,20 @@ TEST_CASE("costs: host work counts calls; host Adam shares the host") {
   REQUIRE(cost(work, test::h200_host(), 8) == Approx(8000 * kMicro));
 }
 
+TEST_CASE("costs: a framework's host work takes what the plan says, and asks the cluster where it says nothing") {
+  for (const Work kind : {Work::chunk_overhead, Work::tensor_scan}) {
+    Op work = op_of(OpKind::host_work, kind);
+    work.calls = 3;
+    work.duration = {777 * kTicksPerSecond / 1'000'000};  // of all three calls
+    REQUIRE(cost(work) == Approx(777 * kMicro));
+    work.duration = {0};
+    REQUIRE(cost(work) == Approx((kind == Work::chunk_overhead ? 300 : 3) * kMicro));
+  }
+  Op launch = op_of(OpKind::host_work, Work::launch);
+  launch.duration = {kTicksPerSecond};
+  REQUIRE(cost(launch) == Approx(3.4 * kMicro));
+}
+
 TEST_CASE("costs: a collective is NCCL's latency and the transfer, which are also told apart") {
   // 8 members, 2.7 GB at 270 GB/s of bus bandwidth: 7 steps of 3.4 us and 10 ms * 7 / 8; all-reduce twice both.
   const double once = 7 * 3.4 + 10'000 * 7.0 / 8;

@@ -1,6 +1,6 @@
 // Times every kernel against the bytes it must move and a device-to-device copy of 4 GiB in the same run.
 //
-//   kernels_bench [FILE]     FILE: the same as JSON lines. Needs about 26 GB of device memory; takes some seconds.
+//   kernels_bench [FILE]     FILE: the same as JSON lines. Needs about 24 GB of device memory; takes some seconds.
 //
 // Medians of CUDA-event times after three warm-ups; rates count bytes read and written.
 #include <cuda_runtime_api.h>

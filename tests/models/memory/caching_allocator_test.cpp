@@ -250,3 +250,76 @@ TEST_CASE("caching allocator: the same calls give the same bytes, fresh, after a
     REQUIRE(fresh.retries() > 0);
   }
 }
+
+namespace {
+
+/// A driver that hands out 100 MiB and keeps a list.
+struct FakeDriver {
+  std::vector<std::pair<std::uint64_t, std::int64_t>> given;
+  int refusals = 0;
+  int waits = 0;
+
+  memory::SegmentSource source() {
+    return {.take =
+                [this](std::uint64_t address, Bytes bytes) {
+                  std::int64_t total = bytes.value;
+                  for (const auto& segment : given) total += segment.second;
+                  if (total > 100 * kMiB) return ++refusals, false;
+                  given.emplace_back(address, bytes.value);
+                  return true;
+                },
+            .give =
+                [this](std::uint64_t address, Bytes bytes) {
+                  REQUIRE(std::erase(given, std::pair{address, bytes.value}) == 1);
+                },
+            .wait = [this] { ++waits; }};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("caching allocator: real segments are asked for and given back exactly as they are reserved") {
+  FakeDriver driver;
+  CachingAllocator allocator({}, driver.source());
+  const auto small = allocator.allocate({1000}, kMain);
+  const auto first = allocator.allocate(mib(40), kMain);
+  const auto second = allocator.allocate(mib(40), kMain);
+  REQUIRE(driver.given.size() == 3);
+  REQUIRE(allocator.reserved() == mib(82));
+  for (const auto block : {small, first, second}) {  // every block lies in a segment that was given
+    const auto holds = [&](const auto& segment) {
+      return segment.first <= allocator.address(block) &&
+             allocator.address(block) + static_cast<std::uint64_t>(allocator.bytes(block).value) <=
+                 segment.first + static_cast<std::uint64_t>(segment.second);
+    };
+    REQUIRE(std::count_if(driver.given.begin(), driver.given.end(), holds) == 1);
+  }
+  allocator.free(first);
+  allocator.free(allocator.allocate(mib(30), kMain));  // cached: the driver hears nothing
+  REQUIRE(driver.given.size() == 3);
+  REQUIRE(driver.waits == 0);
+
+  allocator.free(second, std::vector<Use>{0});
+  const auto big = allocator.allocate(mib(90), kMain);  // refused, then after waiting and giving back 80 MiB granted
+  REQUIRE(driver.refusals == 1);
+  REQUIRE(driver.waits == 1);
+  REQUIRE(allocator.reserved() == mib(92));
+  REQUIRE_THROWS_AS(allocator.allocate(mib(20), kMain), InputError);
+  REQUIRE(driver.refusals == 3);
+  allocator.free(big);
+  allocator.free(small);
+  allocator.empty_cache();
+  REQUIRE(driver.given.empty());
+}
+
+TEST_CASE("caching allocator: real memory changes nothing in what is counted") {
+  const auto unlimited = [] {
+    return memory::SegmentSource{
+        .take = [](std::uint64_t, Bytes) { return true; }, .give = [](std::uint64_t, Bytes) {}, .wait = [] {}};
+  };
+  for (const unsigned seed : {1U, 2U, 3U}) {
+    CachingAllocator model({.capacity = mib(3000)});
+    CachingAllocator backed({.capacity = mib(3000)}, unlimited());
+    REQUIRE(RandomCalls(model, mib(3000), seed).run(2000) == RandomCalls(backed, mib(3000), seed).run(2000));
+  }
+}

@@ -1,0 +1,245 @@
+// When device storage is taken: by hand on small plans, and against the planner's own Order on random plans and on the
+// plans of every policy: what shares bytes in the arena is never alive at once.
+#include "replay/device_lives.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "models/errors.hpp"
+#include "planner/order.hpp"
+#include "replay/device_layout.hpp"
+#include "replay/device_memory.hpp"
+#include "tests/catch.hpp"
+#include "tests/replay/replay_cases.hpp"
+
+using namespace ebb;
+using namespace ebb::replay;
+
+namespace {
+
+constexpr StreamId kHost{0};
+constexpr StreamId kCompute{1};
+constexpr StreamId kH2d{2};
+constexpr StreamId kD2h{3};
+
+/// A plan that is written op by op.
+struct Draft {
+  Plan plan;
+
+  Draft() {
+    plan.streams = {{"host", StreamKind::host},
+                    {"compute", StreamKind::compute},
+                    {"h2d", StreamKind::h2d},
+                    {"d2h", StreamKind::d2h}};
+  }
+  BufferId buffer(Bytes bytes, bool initial = false) {
+    Buffer made;
+    made.bytes = bytes;
+    made.initial = initial;
+    plan.buffers.push_back(made);
+    return {static_cast<std::uint32_t>(plan.buffers.size() - 1)};
+  }
+  OpId op(OpKind kind, StreamId stream, const std::vector<OpId>& deps = {}, BufferId on = {}, OpId after = {}) {
+    Op made;
+    made.kind = kind;
+    made.stream = stream;
+    made.buffer = on;
+    made.after = after;
+    made.deps_begin = static_cast<std::uint32_t>(plan.deps.size());
+    made.deps_count = static_cast<std::uint32_t>(deps.size());
+    plan.deps.insert(plan.deps.end(), deps.begin(), deps.end());
+    plan.ops.push_back(made);
+    return {static_cast<std::uint32_t>(plan.ops.size() - 1)};
+  }
+};
+
+/// One life: begun by an op or there from the start, ended by an op or never; `after` as in the plan.
+struct Life {
+  std::size_t buffer = 0;
+  std::optional<OpId> begin;
+  std::optional<OpId> end;
+};
+
+std::vector<Life> lives_of(const Plan& plan) {
+  std::vector<Life> lives;
+  std::vector<std::optional<std::size_t>> open(plan.buffers.size());
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    if (!plan.buffers[b].initial || plan.buffers[b].memory != Memory::device) continue;
+    open[b] = lives.size();
+    lives.push_back({b, {}, {}});
+  }
+  for (std::uint32_t i = 0; i < plan.ops.size(); ++i) {
+    const Op& op = plan.ops[i];
+    if (op.kind != OpKind::allocate && op.kind != OpKind::release) continue;
+    auto& of_buffer = open[op.buffer.index];
+    if (plan.buffers[op.buffer.index].memory != Memory::device) continue;
+    if (op.kind == OpKind::allocate) {
+      of_buffer = lives.size();
+      lives.push_back({op.buffer.index, OpId{i}, {}});
+    } else {
+      lives[*of_buffer].end = OpId{i};
+      of_buffer.reset();
+    }
+  }
+  return lives;
+}
+
+/// Everything that touches `a` has ended before `b` begins, whatever the durations.
+bool surely_before(const Plan& plan, const Order& order, const Life& a, const Life& b) {
+  if (!a.end || !b.begin) return false;
+  const OpId after = plan.ops[a.end->index].after;
+  return order.before(*a.end, *b.begin) && (!after.valid() || order.before(after, *b.begin));
+}
+
+/// Also counts the pairs that do share bytes, so that a test sees that there are some.
+int check_no_overlap(const Plan& plan) {
+  const memory::Arena arena = place_buffers(plan);
+  const Order order(plan);
+  const std::vector<Life> lives = lives_of(plan);
+  int shared = 0;
+  for (const Life& a : lives) {
+    for (const Life& b : lives) {
+      if (a.buffer >= b.buffer) continue;
+      const Bytes a_begin = arena.offsets[a.buffer];
+      const Bytes b_begin = arena.offsets[b.buffer];
+      const bool in_space =
+          a_begin < b_begin + plan.buffers[b.buffer].bytes && b_begin < a_begin + plan.buffers[a.buffer].bytes;
+      if (!in_space) continue;
+      ++shared;
+      REQUIRE((surely_before(plan, order, a, b) || surely_before(plan, order, b, a)));
+    }
+  }
+  return shared;
+}
+
+/// Buffers that come and go on the compute stream, some released behind a copy that may still run, among copies and
+/// kernels with random dependencies.
+Plan random_plan(unsigned seed) {
+  std::mt19937 random(seed);
+  const auto below = [&random](std::size_t n) { return static_cast<std::uint32_t>(random() % n); };
+  Draft draft;
+  std::vector<BufferId> alive;
+  std::vector<BufferId> dead;
+  for (std::uint32_t b = 0; b < 12; ++b) {
+    const bool initial = below(4) == 0;
+    (initial ? alive : dead).push_back(draft.buffer({1 + below(5000)}, initial));
+  }
+  const auto deps = [&] {
+    std::vector<OpId> some;
+    for (std::uint32_t n = below(3); n > 0 && !draft.plan.ops.empty(); --n)
+      some.push_back({below(draft.plan.ops.size())});
+    return some;
+  };
+  const auto take = [&](std::vector<BufferId>& from) {
+    const std::size_t i = below(from.size());
+    const BufferId taken = from[i];
+    from.erase(from.begin() + static_cast<std::ptrdiff_t>(i));
+    return taken;
+  };
+  for (int i = 0; i < 120; ++i) {
+    const std::uint32_t what = below(10);
+    if (what < 2 && !dead.empty()) {
+      alive.push_back(take(dead));
+      draft.op(OpKind::allocate, kCompute, deps(), alive.back());
+    } else if (what < 5 && !alive.empty()) {
+      dead.push_back(take(alive));
+      const bool lags = below(2) == 0 && !draft.plan.ops.empty();
+      const OpId after = lags ? OpId{below(draft.plan.ops.size())} : OpId::none();
+      draft.op(OpKind::release, kCompute, deps(), dead.back(), after);
+    } else if (what < 6) {
+      draft.op(OpKind::kernel, kCompute, deps());
+    } else {
+      draft.op(what < 8 ? OpKind::copy_h2d : OpKind::copy_d2h, what < 8 ? kH2d : kD2h, deps());
+    }
+  }
+  return draft.plan;
+}
+
+}  // namespace
+
+TEST_CASE("device lives: a release behind a copy holds the storage until the compute stream has waited for it") {
+  Draft draft;
+  const BufferId state = draft.buffer({1000}, true);
+  const BufferId early = draft.buffer({1000});
+  const BufferId late = draft.buffer({1000});
+  const OpId out = draft.op(OpKind::copy_d2h, kD2h);
+  draft.op(OpKind::release, kCompute, {}, state, out);  // position 0
+  draft.op(OpKind::allocate, kCompute, {}, early);      // 1: the copy may still run
+  draft.op(OpKind::release, kCompute, {}, early);       // 2
+  const OpId next = draft.op(OpKind::copy_d2h, kD2h);   // behind `out`
+  const OpId wait = draft.op(OpKind::host_wait, kHost, {next});
+  draft.op(OpKind::kernel, kCompute, {wait});      // 3
+  draft.op(OpKind::allocate, kCompute, {}, late);  // 4
+  CHECK(next_on_compute(draft.plan)[out.index] == 3);
+  const std::vector<DeviceLife> lives = device_lives(draft.plan);
+  CHECK(lives[state.index] == DeviceLife{0, 2});
+  CHECK(lives[early.index] == DeviceLife{1, 2});
+  CHECK(lives[late.index] == DeviceLife{4, 4});
+  CHECK(check_no_overlap(draft.plan) == 1);
+  CHECK(place_buffers(draft.plan).size == Bytes{2048});
+}
+
+TEST_CASE("device lives: what begins and ends a plan is alive throughout, host buffers never, strays are refused") {
+  Draft draft;
+  const BufferId cyclic = draft.buffer({1000}, true);
+  const BufferId pinned = draft.buffer({1000}, true);
+  draft.plan.buffers[pinned.index].memory = Memory::pinned;
+  draft.op(OpKind::release, kCompute, {}, cyclic);
+  draft.op(OpKind::kernel, kCompute);
+  draft.op(OpKind::allocate, kCompute, {}, cyclic);
+  draft.op(OpKind::kernel, kCompute);
+  const std::vector<DeviceLife> lives = device_lives(draft.plan);
+  CHECK(lives[cyclic.index] == DeviceLife{0, 3});
+  CHECK_FALSE(lives[pinned.index].alive());
+  draft.op(OpKind::release, kD2h, {}, cyclic);
+  CHECK_THROWS_AS(device_lives(draft.plan), InputError);
+  CHECK(device_lives(Plan{}).empty());
+}
+
+TEST_CASE("device lives: on random plans nothing that may be alive at once shares bytes") {
+  int shared = 0;
+  for (unsigned seed = 1; seed <= 300; ++seed) {
+    CAPTURE(seed);
+    shared += check_no_overlap(random_plan(seed));
+  }
+  CHECK(shared > 1000);
+}
+
+TEST_CASE("device lives: e(i) is the first op of the compute stream that the planner's order puts behind i") {
+  for (unsigned seed = 1; seed <= 100; ++seed) {
+    const Plan plan = random_plan(seed);
+    const Order order(plan);
+    const std::vector<std::int64_t> next = next_on_compute(plan);
+    for (std::uint32_t i = 0; i < plan.ops.size(); ++i) {
+      auto expected = static_cast<std::int64_t>(plan.ops.size());
+      std::int64_t position = 0;
+      for (std::uint32_t j = 0; j < plan.ops.size(); ++j) {
+        if (plan.ops[j].stream != kCompute) continue;
+        if (order.before({i}, {j})) {
+          expected = position;
+          break;
+        }
+        ++position;
+      }
+      REQUIRE(next[i] == expected);
+    }
+  }
+}
+
+TEST_CASE("device lives: no plan of any policy overlays what may be alive at once, and slots cost their size") {
+  for (const test::ReplayJob& what : test::replay_jobs()) {
+    const Plan resident = host_plans(what.job, {.policy = Policy::resident}).plans.front();
+    for (const Candidate& candidate : test::replay_candidates(test::owned_of(resident))) {
+      INFO(what.name << ", " << test::text_of(candidate));
+      const Plan plan = host_plans(what.job, candidate).plans.front();
+      check_no_overlap(plan);
+      const bool packed = candidate.policy == Policy::pipelined;
+      CHECK((backing_of(plan) == DeviceBacking::arena) == packed);
+      if (!packed) continue;
+      const memory::Arena arena = place_buffers(plan);
+      CHECK(arena.size == arena.max_live);  // nothing lost between slots
+    }
+  }
+}
