@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "models/errors.hpp"
 
@@ -89,16 +88,19 @@ Equivalence compare_on_cpu(std::span<const Program> resident, std::span<const Pr
   Equivalence result;
   result.policy = name_of(policy.front().plan->candidate.policy);
   result.resident = reference(resident, {.training = training, .steps = steps});
-  constexpr std::array<std::optional<StreamKind>, 6> kOrders = {std::nullopt,    StreamKind::host, StreamKind::compute,
-                                                                StreamKind::h2d, StreamKind::d2h,  StreamKind::comm};
-  for (const std::optional<StreamKind> held_back : kOrders) {
-    const auto numbers = reference(policy, {.training = training, .steps = steps, .held_back = held_back});
-    result.orders.push_back({held_back ? fmt::format("{} held back", name_of(*held_back)) : "program order",
-                             difference(result.resident, numbers, policy)});
-    if (!held_back)
+  for (const ReferenceOptions& options : all_orders(policy.size(), training, steps)) {
+    const auto numbers = reference(policy, options);
+    const std::string found = difference(result.resident, numbers, policy);
+    if (!options.held_back) {
+      result.orders.push_back({"program order", found});
       result.peaks.push_back(peak_of("live", numbers.size(), [&](std::size_t r) {
         return std::pair(result.resident[r].peak_live, numbers[r].peak_live);
       }));
+      continue;
+    }
+    // One line a stream: on whichever rank it is held back most.
+    if (options.most_on == 0) result.orders.push_back({fmt::format("{} held back", name_of(*options.held_back)), ""});
+    if (result.orders.back().difference.empty()) result.orders.back().difference = found;
   }
   return result;
 }

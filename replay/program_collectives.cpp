@@ -23,9 +23,9 @@ bool between_instances(const Op& op) {
          op.range.begin == 0 && op.range.end == 0;
 }
 
-std::int64_t data_parallel(const Plan& plan, bool expert) {
+double data_parallel(const Plan& plan, bool expert) {
   const Op* reduction = reduction_of(plan, expert);
-  std::int64_t size = reduction != nullptr ? reduction->members : 1;
+  double size = reduction != nullptr ? reduction->members : 1;
   for (const Op& op : plan.ops) {
     if (!between_instances(op) || op.expert != expert) continue;
     size *= op.members;

@@ -14,6 +14,7 @@ namespace {
 
 /// Beyond this no offset of any state could overflow: 2^50 elements are a thousand times the largest model.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
+constexpr Bytes kMostBytes{std::int64_t{1} << 60};
 
 std::string name_of_rank(const Plan& plan) { return fmt::format("rank {}", plan.rank); }
 
@@ -71,6 +72,11 @@ void check_tables(const Plan& plan, const std::string& file) {
   }
   if (padded > kMostElements) throw InputError(place, fmt::format("{}: {} padded elements are too many", rank, padded));
   check_shards(plan, padded, place);
+  Bytes all{0};
+  for (const Buffer& buffer : plan.buffers) {
+    if (buffer.bytes > kMostBytes || (all += buffer.bytes) > kMostBytes)
+      throw InputError(place, fmt::format("{}: buffer \"{}\" is too large for any machine", rank, buffer.name));
+  }
   std::array<int, 5> streams{};
   for (const Stream& stream : plan.streams) {
     if (++streams[static_cast<std::size_t>(stream.kind)] > 1)

@@ -6,6 +6,8 @@
 // order between them. With A held back b runs before a: until a runs, some op on the way to b is always runnable unless
 // an earlier op of A is needed, and b does not need a. So holding back each stream in turn shows every pair of
 // unordered ops in both orders, and a plan whose result depends on such a pair gives different numbers or reads poison.
+// Ranks that meet in collectives can hold each other up on that way: so the stream is held back on all of them, on one
+// rank most, and each rank has to be that one in turn.
 //
 // Device memory is fresh poison at every allocation and after every release. Not here: time.
 #pragma once
@@ -24,7 +26,11 @@ struct ReferenceOptions {
   TrainingOptions training = {};
   int steps = 3;
   std::optional<StreamKind> held_back = std::nullopt;  // unset: program order
+  std::size_t most_on = 0;                             // the rank (by index) where that stream waits longest
 };
+/// Program order, and each stream held back with each of `ranks` ranks as most_on: all that it takes to show every pair
+/// of unordered ops in both orders.
+std::vector<ReferenceOptions> all_orders(std::size_t ranks, const TrainingOptions& training, int steps);
 
 struct RankNumbers {
   std::vector<StepNumbers> steps;

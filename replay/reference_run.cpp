@@ -9,8 +9,8 @@
 namespace ebb::replay {
 
 ReferenceRun::ReferenceRun(std::span<const Program> programs, const TrainingOptions& options,
-                           std::optional<StreamKind> held_back)
-    : held_back_(held_back) {
+                           std::optional<StreamKind> held_back, std::size_t most_on)
+    : held_back_(held_back), most_on_(most_on) {
   for (const Program& program : programs) {
     if (!index_of_rank_.emplace(program.plan->rank, ranks_.size()).second)
       throw InputError({}, fmt::format("two plans of rank {}", program.plan->rank));
@@ -135,7 +135,7 @@ void ReferenceRun::step() {
     progress.met.clear();
     ranks_[r].begin_step();
   }
-  // All ranks run whatever is not held back; only when none can go on does one op that is.
+  // All ranks run whatever is not held back; only when none can go on does one op that is, of rank most_on_ last.
   for (bool moved = true; moved;) {
     moved = false;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -144,7 +144,8 @@ void ReferenceRun::step() {
         moved = true;
       }
     }
-    for (std::size_t r = 0; r < ranks_.size() && !moved; ++r) {
+    for (std::size_t i = 1; i <= ranks_.size() && !moved; ++i) {
+      const std::size_t r = (most_on_ + i) % ranks_.size();
       if (const auto op = runnable(r, true)) {
         take(r, *op);
         moved = true;
@@ -155,8 +156,18 @@ void ReferenceRun::step() {
   for (ReferenceRank& rank : ranks_) rank.end_step();
 }
 
+std::vector<ReferenceOptions> all_orders(std::size_t ranks, const TrainingOptions& training, int steps) {
+  std::vector<ReferenceOptions> orders = {{.training = training, .steps = steps}};
+  for (const StreamKind kind :
+       {StreamKind::host, StreamKind::compute, StreamKind::h2d, StreamKind::d2h, StreamKind::comm}) {
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      orders.push_back({.training = training, .steps = steps, .held_back = kind, .most_on = rank});
+  }
+  return orders;
+}
+
 std::vector<RankNumbers> reference(std::span<const Program> programs, const ReferenceOptions& options) {
-  ReferenceRun run(programs, options.training, options.held_back);
+  ReferenceRun run(programs, options.training, options.held_back, options.most_on);
   for (int step = 0; step < options.steps; ++step) run.step();
   std::vector<RankNumbers> numbers;
   for (std::size_t r = 0; r < run.size(); ++r) numbers.push_back(run.rank(r).finish());

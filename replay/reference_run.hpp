@@ -20,7 +20,8 @@ namespace ebb::replay {
 class ReferenceRun {
  public:
   /// `programs` outlive it. InputError when a collective names a rank that has no program.
-  ReferenceRun(std::span<const Program> programs, const TrainingOptions& options, std::optional<StreamKind> held_back);
+  ReferenceRun(std::span<const Program> programs, const TrainingOptions& options, std::optional<StreamKind> held_back,
+               std::size_t most_on = 0);
 
   /// InputError when ranks wait for each other for ever, or meet in different collectives.
   void step();
@@ -51,6 +52,7 @@ class ReferenceRun {
   std::string name(std::size_t rank, std::uint32_t op) const;
 
   std::optional<StreamKind> held_back_;
+  std::size_t most_on_ = 0;
   std::vector<ReferenceRank> ranks_;
   std::map<std::int64_t, std::size_t> index_of_rank_;
   std::vector<Progress> progress_;

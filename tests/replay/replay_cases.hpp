@@ -64,6 +64,19 @@ inline std::vector<ReplayJob> replay_jobs() {
   return jobs;
 }
 
+/// Wide enough for several chunks of a MiB of moments in each manager.
+inline std::vector<ReplayJob> windowed_jobs() {
+  std::vector<ReplayJob> jobs;
+  Job dense = tiny_job();
+  dense.model.vocab = 4096;
+  jobs.push_back({"1 rank, wide", dense});
+  Job experts = tiny_job("tiny-moe");
+  experts.model.vocab = 4096;
+  experts.model.moe->ffn = 512;
+  jobs.push_back({"2 ranks, wide experts", experts});
+  return jobs;
+}
+
 /// Of a job whose ranks own about `owned` elements. Odd slots cut shards and leave a last partial one.
 inline std::vector<Candidate> replay_candidates(std::int64_t owned) {
   return {

@@ -3,14 +3,17 @@ ebb_test(replay_tests LIBS ebb_replay ebb_planner SOURCES
   replay/consequences_test.cpp
   replay/device_lives_test.cpp
   replay/engine_parts_test.cpp
+  replay/equivalence_test.cpp
   replay/graph_stretch_test.cpp
   replay/host_adam_test.cpp
   replay/host_limits_test.cpp
   replay/host_region_test.cpp
   replay/issue_plan_test.cpp
+  replay/mutation_test.cpp
   replay/oracle_test.cpp
   replay/preflight_test.cpp
   replay/processes_test.cpp
+  replay/program_fuzz_test.cpp
   replay/program_test.cpp
   replay/reference_test.cpp
   replay/run_exchange_test.cpp
