@@ -7,6 +7,7 @@
 #include "models/text_output.hpp"
 #include "replay/commands.hpp"
 #include "replay/plan_files.hpp"
+#include "replay/run_facts.hpp"
 #include "replay/run_report.hpp"
 
 namespace ebb::replay::cli {
@@ -33,6 +34,7 @@ TimelineFile timeline_of(const PlanFile& file, const RunResult& run) {
   timeline.candidate = file.plans->front().candidate;
   timeline.plan_digest = digest_of(*file.plans);
   timeline.provenance = run.provenance;
+  timeline.provenance.emplace_back("date", run_date());
   for (const RankRun& rank : run.ranks) timeline.ranks.push_back(rank.timeline);
   return timeline;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "replay/processes.hpp"
 #include "replay/rank_thread.hpp"
 #include "replay/run_exchange.hpp"
+#include "replay/run_facts.hpp"
 #include "replay/timing.hpp"
 
 namespace ebb::replay {
@@ -194,6 +196,27 @@ RankRun rank_run(const Program& program, RankRecord& record, std::size_t shown, 
   return run;
 }
 
+/// The step of packed slots against what the link carried in this run.
+void add_link(const Plan& plan, const RankRun& run, const LinkReference& link,
+              std::vector<std::pair<std::string, std::string>>& facts) {
+  Bytes bytes{0};
+  Ticks first{std::numeric_limits<std::int64_t>::max()};
+  Ticks last{0};
+  for (const OpSpan& op : run.timeline.ops) {
+    if (op.phase != Phase::step || (op.kind != OpKind::copy_h2d && op.kind != OpKind::copy_d2h)) continue;
+    bytes += op.bytes;
+    first = std::min(first, op.start);
+    last = std::max(last, op.end);
+  }
+  if (last <= first) return;
+  const double rate = static_cast<double>(bytes.value) / to_seconds(last - first).value;
+  facts.emplace_back(
+      fmt::format("link of rank {}", plan.rank),
+      fmt::format("copies of {} each way at once reach {:.2f} GB/s in this run; the optimizer step's "
+                  "reached {:.2f} GB/s, {:.1f} % of it",
+                  format_bytes(link.copy), link.rate.value / 1e9, rate / 1e9, 100 * rate / link.rate.value));
+}
+
 std::size_t repeat_to_show(OwnPart& own, std::span<const RankRecord> records) {
   std::vector<std::vector<Ticks>> steps(records.size());
   for (std::size_t r = 0; r < records.size(); ++r) {
@@ -211,6 +234,7 @@ std::vector<std::pair<std::string, std::string>> provenance(const Machine& machi
   for (const int device : devices) {
     facts.emplace_back(fmt::format("device {}", device), machine.devices[static_cast<std::size_t>(device)].name);
   }
+  if (const std::string driver = driver_name(); !driver.empty()) facts.emplace_back("driver", driver);
   facts.emplace_back("driver supports CUDA", cuda_version_text(machine.driver));
   facts.emplace_back("CUDA runtime", cuda_version_text(machine.runtime));
   if (nccl) facts.emplace_back("NCCL", nccl_version());
@@ -242,6 +266,7 @@ RunResult execute(std::span<const Program> programs, const ExecuteOptions& optio
   for (std::size_t r = 0; r < records.size(); ++r) {
     if (options.compute) note_stand_ins(*own.programs[r].plan, records[r].repeats[shown], result.remarks);
     result.ranks.push_back(rank_run(own.programs[r], records[r], shown, result.remarks));
+    if (records[r].link) add_link(*own.programs[r].plan, result.ranks.back(), *records[r].link, result.provenance);
   }
   if (own.processes) {
     result.first_process = own.processes->rank() == 0;

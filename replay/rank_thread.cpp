@@ -60,6 +60,8 @@ class Rank {
     record_.numbers.final_state = final_digest(program_, memory_, store_, walk_.compute());
     record_.numbers.peak_live = memory_.peak_live();
     conclude();
+    // Of several ranks each measures alone: together they would measure the host, not the link.
+    if (options_.link) shared_.in_turn([&] { record_.link = measure_link(program_, store_); });
     shared_.meet();  // nobody takes communicators down while others still use them
     return std::move(record_);
   }
