@@ -1,5 +1,5 @@
 # Plans come from the planner: tests may link both halves.
-ebb_test(replay_tests LIBS ebb_replay ebb_planner SOURCES
+ebb_test(replay_tests LIBS ebb_replay_command ebb_planner SOURCES
   replay/consequences_test.cpp
   replay/device_lives_test.cpp
   replay/engine_parts_test.cpp
@@ -19,6 +19,9 @@ ebb_test(replay_tests LIBS ebb_replay ebb_planner SOURCES
   replay/run_exchange_test.cpp
   replay/torch_memory_test.cpp
 )
+target_link_libraries(replay_tests PRIVATE nlohmann_json::nlohmann_json)
+target_compile_definitions(replay_tests PRIVATE EBB_REPLAY_BINARY="$<TARGET_FILE:ebb-replay>")
+add_dependencies(replay_tests ebb-replay ebb)  # which runs the ebb beside it
 if(EBB_HAVE_CUDA)
   # These need GPUs to run, so they are no ctests: run bin/*_gpu_check by hand, execute_gpu_check at the root of the tree.
   add_executable(execute_gpu_check replay/execute_gpu_check.cpp)
