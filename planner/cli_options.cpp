@@ -64,7 +64,7 @@ void add_simulate(CLI::App& app, SimulateOptions& o) {
   add_text(*command, "-o", o.plan_file, "also write the slowest host's schedule as a plan", "FILE");
   add_text(*command, "--timeline", o.timeline_file, "also write when each of its operations would run", "FILE");
   command->footer(
-      "Examples: ebb simulate models/jobs/llama3-8b-hgx-h200.yaml --policy chunked --chunk-numel 1e9 -o plan.json\n"
+      "Examples: ebb simulate models/jobs/llama3-8b-hgx-h200.yaml --policy chunked --chunk-numel 1e9\n"
       "          ebb simulate --plan plan.json --cluster cluster.yaml --timeline predicted.json");
 }
 

@@ -10,11 +10,11 @@
 //            waiting for a kernel to be issued, is calls.launch's.
 //   copies   have three figures for one exposed difference: a direction alone, the other alone, both at once
 //            (copy_regimes). With t the predicted seconds in a regime and r the ratio of its rates, measured over
-//            predicted, each figure's own effect is t * (1 / r - 1); the largest in the direction of the difference is
-//            named. Where both run and one direction got slower while the other got faster, the slower is held back by
-//            its own link, not by what both share. What the three effects do not add up to is overlap lost or won: the
-//            copies ran as fast, but no longer side by side, because something between them takes another time. It goes
-//            to the figure whose ops, hidden behind the copies, changed most.
+//            predicted, each figure's own effect is t * (1 / r - 1), less what other classes hide. Where both run and
+//            one direction got slower while the other got faster, the slower is held back by its own link, not by what
+//            both share. What the three effects do not add up to is overlap lost or won: the copies ran as fast, but no
+//            longer side by side, because something between them takes another time. It goes to the figure whose ops,
+//            hidden behind the copies, changed most.
 //   collectives  rest on NVLink or on the network, by the ops that take most of their time.
 #include "planner/diff_assumption.hpp"
 
@@ -79,7 +79,11 @@ std::string home_of(const std::string& figure, const std::string& cluster, bool 
 std::vector<Assumption> assumptions_of(const RankTimeline& predicted, const RankTimeline& measured, Window in_predicted,
                                        Window in_measured) {
   EBB_ASSERT(predicted.ops.size() == measured.ops.size());
-  const diff_figures::Sides sides{predicted, measured, exposure_of(predicted.ops, in_predicted),
+  const diff_figures::Sides sides{predicted,
+                                  measured,
+                                  in_predicted,
+                                  in_measured,
+                                  exposure_of(predicted.ops, in_predicted),
                                   exposure_of(measured.ops, in_measured)};
   std::vector<Assumption> all;
   diff_figures::add_compute(sides, all);

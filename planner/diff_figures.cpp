@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "models/quantity_text.hpp"
 
@@ -144,26 +145,53 @@ Assumption one_direction(const char* figure, const char* what, const CopyRegimes
           0, 0};
 }
 
-/// `lost` seconds of the copies that their rates do not explain.
-void give_overlap(double lost, Assumption& copies, std::vector<Assumption>& others) {
-  Assumption* to = &copies;
+std::vector<OpSpan> copies_in(const RankTimeline& rank, Window window) {
+  std::vector<OpSpan> copies;
+  for (const OpSpan& op : rank.ops)
+    if ((op.kind == OpKind::copy_h2d || op.kind == OpKind::copy_d2h) && op.start < window.end && op.end > window.begin)
+      copies.push_back(op);
+  return copies;
+}
+
+/// Makes the effects of the copies' figures add up to their exposed difference, and adds them.
+void settle_copies(double difference, std::span<Assumption> copies, std::vector<Assumption>& all) {
+  if (difference == 0) return;
+  const double sign = difference > 0 ? 1 : -1;
+  double sum = 0;
+  bool agree = true;
+  for (const Assumption& copy : copies) {
+    sum += copy.seconds;
+    agree &= sign * copy.seconds >= 0;
+  }
+  // Effects behind compute cost the step nothing.
+  if (agree && sign * sum > sign * difference)
+    for (Assumption& copy : copies) copy.seconds *= difference / sum;
+  const double lost = agree && sign * sum > sign * difference ? 0 : difference - sum;
+
+  Assumption* to = &*std::max_element(copies.begin(), copies.end(), [sign](const Assumption& a, const Assumption& b) {
+    return sign * a.seconds < sign * b.seconds;
+  });
   double most = 0.5 * std::abs(lost);  // less cannot have done it
-  for (Assumption& other : others) {
+  for (Assumption& other : all) {
     if ((other.hidden > 0) != (lost > 0) || std::abs(other.hidden) < most) continue;
     most = std::abs(other.hidden);
     to = &other;
   }
   to->seconds += lost;
+  for (Assumption& copy : copies)
+    if (copy.seconds != 0) all.push_back(copy);
 }
 
 }  // namespace
 
 void add_copies(const Sides& sides, std::vector<Assumption>& all) {
   const double difference = sides.difference(OpClass::copies_both, OpClass::copies_out);
-  const CopyRegimes in_p = copy_regimes(sides.predicted.ops, OpKind::copy_h2d);
-  const CopyRegimes in_m = copy_regimes(sides.measured.ops, OpKind::copy_h2d);
-  const CopyRegimes out_p = copy_regimes(sides.predicted.ops, OpKind::copy_d2h);
-  const CopyRegimes out_m = copy_regimes(sides.measured.ops, OpKind::copy_d2h);
+  const std::vector<OpSpan> predicted = copies_in(sides.predicted, sides.predicted_window);
+  const std::vector<OpSpan> measured = copies_in(sides.measured, sides.measured_window);
+  const CopyRegimes in_p = copy_regimes(predicted, OpKind::copy_h2d);
+  const CopyRegimes in_m = copy_regimes(measured, OpKind::copy_h2d);
+  const CopyRegimes out_p = copy_regimes(predicted, OpKind::copy_d2h);
+  const CopyRegimes out_m = copy_regimes(measured, OpKind::copy_d2h);
   double in = effect(in_p.seconds_alone, in_m.alone, in_p.alone);
   double out = effect(out_p.seconds_alone, out_m.alone, out_p.alone);
   double both = 0;
@@ -174,19 +202,15 @@ void add_copies(const Sides& sides, std::vector<Assumption>& all) {
   else
     both = effect(in_p.seconds_both, in_m.both + out_m.both, in_p.both + out_p.both);
 
-  const double sign = difference > 0 ? 1 : -1;
-  Assumption named;
-  if (sign * both >= sign * in && sign * both >= sign * out)
-    named = {"host_link.both",
-             fmt::format("copies both ways at once ran at {}", rates(in_m.both + out_m.both, in_p.both + out_p.both)),
-             0, 0};
-  else if (sign * in >= sign * out)
-    named = one_direction("host_link.h2d", "to", in_p, in_m);
-  else
-    named = one_direction("host_link.d2h", "from", out_p, out_m);
-  named.seconds = sign * std::clamp(sign * (in + out + both), 0.0, sign * difference);
-  give_overlap(difference - named.seconds, named, all);
-  if (difference != 0) all.push_back(std::move(named));
+  Assumption named[] = {
+      {"host_link.both",
+       fmt::format("copies both ways at once ran at {}", rates(in_m.both + out_m.both, in_p.both + out_p.both)), both,
+       0},
+      one_direction("host_link.h2d", "to", in_p, in_m),
+      one_direction("host_link.d2h", "from", out_p, out_m)};
+  named[1].seconds = in;
+  named[2].seconds = out;
+  settle_copies(difference, named, all);
   const double waits = sides.difference(OpClass::wait_copy);
   all.push_back({"calls.copy", fmt::format("issuing copies cost {}", cost(waits)), waits, 0});
 }

@@ -12,6 +12,8 @@ namespace ebb::diff_figures {
 struct Sides {
   const RankTimeline& predicted;
   const RankTimeline& measured;
+  Window predicted_window;
+  Window measured_window;
   Exposure in_predicted;
   Exposure in_measured;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <numeric>
 
 #include "models/errors.hpp"
@@ -26,6 +27,17 @@ std::string fault_of(const Op& op) {
   return "";
 }
 
+/// The first collective that is not on the stream of the others over the same ranks; ops.size(): there is none.
+std::size_t stray_collective(const Plan& plan) {
+  std::map<CommGroup, StreamId> stream_of;
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    const Op& op = plan.ops[i];
+    if (op.kind != OpKind::collective || op.members <= 1) continue;
+    if (stream_of.emplace(group_of(plan, op), op.stream).first->second != op.stream) return i;
+  }
+  return plan.ops.size();
+}
+
 [[noreturn]] void refuse(const std::string& file, const std::string& problem) {
   throw InputError({file}, problem, "write it with ebb simulate JOB -o FILE");
 }
@@ -38,6 +50,8 @@ void require_runnable(std::span<const Plan> plans, const Cluster& cluster, const
     for (std::size_t i = 0; i < plan.ops.size(); ++i)
       if (const std::string fault = fault_of(plan.ops[i]); !fault.empty())
         refuse(file, fmt::format("ranks[{}].ops[{}]: {}", r, i, fault));
+    if (const std::size_t stray = stray_collective(plan); stray < plan.ops.size())
+      refuse(file, fmt::format("ranks[{}].ops[{}].stream: not that of the others over the same ranks", r, stray));
     if (const auto hazards = verify(plan); !hazards.empty())
       refuse(file, fmt::format("ranks[{}]: {}", r, hazards.front().text));
   }

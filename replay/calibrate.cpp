@@ -20,18 +20,12 @@
 #include "models/text_file.hpp"
 #include "replay/calibrate_figures.hpp"
 #include "replay/calibrate_measure.hpp"
+#include "replay/run_facts.hpp"
 
 namespace ebb::replay {
 namespace {
 
 constexpr Bytes kMostRaw = 64_MiB;
-
-std::string today() {
-  std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  if (const char* epoch = std::getenv("SOURCE_DATE_EPOCH"); epoch != nullptr && *epoch != '\0')
-    now = static_cast<std::time_t>(parse_count(epoch, {"SOURCE_DATE_EPOCH", 0, 0}));
-  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(now));
-}
 
 void write_file(const std::filesystem::path& path, const std::string& text) {
   std::ofstream out(path, std::ios::binary);
@@ -44,7 +38,7 @@ CalibrationData data_of(const CalibrateOptions& options) {
   if (options.from) return read_calibration(read_text_file(*options.from, kMostRaw.value), options.from->string());
   return measure({.devices = options.devices,
                   .seconds = options.seconds,
-                  .date = options.date.empty() ? today() : options.date,
+                  .date = options.date.empty() ? run_date() : options.date,
                   .command = options.command,
                   .progress = [](const std::string& what) { std::cerr << "calibrate: " << what << std::endl; }});
 }

@@ -7,14 +7,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <sstream>
 
 #include "kernels/elementwise.hpp"
 #include "models/errors.hpp"
 #include "models/quantity_text.hpp"
 #include "replay/execute.hpp"
 #include "replay/numa.hpp"
+#include "replay/run_facts.hpp"
 
 namespace ebb::replay {
 namespace {
@@ -49,24 +48,9 @@ bool reach_each_other(const std::vector<BenchGpu>& gpus) {
   return gpus.size() > 1;
 }
 
-/// The first line of a small file of the kernel's, or nothing.
-std::string first_line(const char* path) {
-  std::ifstream in(path);
-  std::string line;
-  std::getline(in, line);
-  return line;
-}
-
-/// "580.159.04" where the kernel module says so, else the CUDA version that the driver supports.
-std::string driver_name() {
-  if (std::string version = first_line("/sys/module/nvidia/version"); !version.empty()) return version;
-  // "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build ...": the first word of digits
-  // with a point.
-  std::istringstream words(first_line("/proc/driver/nvidia/version"));
-  for (std::string word; words >> word;) {
-    const bool digits = word.find_first_not_of("0123456789.") == std::string::npos;
-    if (digits && word.find('.') != std::string::npos) return word;
-  }
+/// The driver's version, or else the CUDA version that it supports.
+std::string driver_text() {
+  if (std::string driver = driver_name(); !driver.empty()) return driver;
   int version = 0;
   check(cudaDriverGetVersion(&version), "cudaDriverGetVersion");
   return fmt::format("for CUDA {}", cuda_version_text(version));
@@ -117,7 +101,7 @@ Bench::Bench(const MeasureOptions& options, Setting& setting)
     gpus_.push_back(std::move(gpu));
   }
   setting.gpus = static_cast<std::int64_t>(gpus_.size());
-  setting.driver = driver_name();
+  setting.driver = driver_text();
   int runtime = 0;
   check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
   setting.cuda = cuda_version_text(runtime);

@@ -17,7 +17,8 @@ namespace ebb::replay {
 namespace {
 
 constexpr std::array kAlone = {16_KiB, 64_KiB, 256_KiB, 1_MiB, 4_MiB, 16_MiB, 64_MiB, 256_MiB, 1_GiB};
-constexpr std::array kTogether = {256_KiB, 1_MiB, 4_MiB, 16_MiB, 64_MiB, 256_MiB, 1_GiB};
+// 48 MiB: a slot of 4 Mi elements with fp32 state.
+constexpr std::array kTogether = {256_KiB, 1_MiB, 4_MiB, 16_MiB, 48_MiB, 64_MiB, 256_MiB, 1_GiB};
 constexpr std::array kAllGpus = {16_MiB, 64_MiB};
 /// Each flow moves about that much each way: a quarter of a second on PCIe Gen5.
 constexpr Bytes kFlow = 12_GiB;

@@ -7,6 +7,7 @@
 #include "models/text_output.hpp"
 #include "replay/commands.hpp"
 #include "replay/plan_files.hpp"
+#include "replay/run_facts.hpp"
 #include "replay/run_report.hpp"
 
 namespace ebb::replay::cli {
@@ -33,12 +34,14 @@ TimelineFile timeline_of(const PlanFile& file, const RunResult& run) {
   timeline.candidate = file.plans->front().candidate;
   timeline.plan_digest = digest_of(*file.plans);
   timeline.provenance = run.provenance;
+  timeline.provenance.emplace_back("date", run_date());
   for (const RankRun& rank : run.ranks) timeline.ranks.push_back(rank.timeline);
   return timeline;
 }
 
 std::string on_gpus(const RunOptions& options, const PlanFile& file) {
   const RunResult run = execute(file.programs, options.execute);
+  if (!run.first_process) return "";  // the first of several processes has all ranks and reports
   if (options.output) write_text_file(timeline_name(options, file.name), to_json(timeline_of(file, run)));
   return options.json ? to_json(run) : to_text(run);
 }

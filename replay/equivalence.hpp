@@ -2,8 +2,8 @@
 // loss, equal sum of squares, equal digest of the state; in the end equal state and parameters; and a strictly lower
 // peak, so that an offload that silently does nothing fails.
 //
-// On the CPU the policy runs in program order and with each stream held back (reference.hpp says why); on GPUs once, in
-// whatever order the hardware takes.
+// On the CPU the policy runs in program order and with each stream held back (reference.hpp says why); on GPUs in
+// whatever order the hardware takes, and again with each stream slowed down.
 #pragma once
 
 #include <optional>

@@ -3,17 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "models/errors.hpp"
+#include "models/quantity_text.hpp"
 #include "replay/cuda.hpp"
 #include "replay/device_memory.hpp"
+#include "replay/numa.hpp"
 #include "replay/preflight.hpp"
 #include "replay/processes.hpp"
 #include "replay/rank_thread.hpp"
 #include "replay/run_exchange.hpp"
+#include "replay/run_facts.hpp"
 #include "replay/timing.hpp"
 
 namespace ebb::replay {
@@ -97,8 +102,42 @@ NcclIds make_ids(OwnPart& own, const ExecuteOptions& options, std::vector<std::s
   return own.processes ? exchange_ids(*own.processes, ids) : ids;
 }
 
+/// Where each rank runs, and with whom it shares CPUs. Of other processes only the number on this host is known.
+std::vector<RankPlace> places_of(const OwnPart& own) {
+  std::vector<RankPlace> places(own.devices.size());
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    places[i] = {own.devices[i], numa_node_of(pci_bus_id(own.devices[i])).value_or(-1), 0, 0};
+  }
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    for (std::size_t j = 0; j < places.size(); ++j) {
+      if (places[j].node != places[i].node) continue;
+      places[i].index += j < i ? 1 : 0;
+      ++places[i].sharers;
+    }
+  }
+  if (own.processes) {
+    const ProcessPlace& process = own.processes->place();
+    places[0] = {own.devices[0], -1, static_cast<std::size_t>(process.local_rank),
+                 static_cast<std::size_t>(process.local_size)};
+  }
+  return places;
+}
+
+/// Memory that was taken before the run is in the driver's figures too.
+void note_other_users(const OwnPart& own, const Machine& machine, std::vector<std::string>& remarks) {
+  constexpr Bytes kContext = 2_GiB;  // more than a context takes
+  for (const int device : own.devices) {
+    const Gpu& gpu = machine.devices[static_cast<std::size_t>(device)];
+    const Bytes used = gpu.total - gpu.free;
+    if (used <= kContext) continue;
+    remarks.push_back(
+        fmt::format("device {}: {} were in use before the run (context included); the driver's peak has them too",
+                    device, format_bytes(used)));
+  }
+}
+
 /// One thread a rank; returns when all have ended, throws the first error.
-std::vector<RankRecord> run_threads(std::span<const Program> programs, std::span<const int> devices,
+std::vector<RankRecord> run_threads(std::span<const Program> programs, std::span<const RankPlace> places,
                                     RunShared& shared) {
   std::vector<RankRecord> records(programs.size());
   {
@@ -106,7 +145,7 @@ std::vector<RankRecord> run_threads(std::span<const Program> programs, std::span
     for (std::size_t i = 0; i < programs.size(); ++i) {
       threads.emplace_back([&, i] {
         try {
-          records[i] = run_rank(programs[i], {devices[i], i, programs.size()}, shared);
+          records[i] = run_rank(programs[i], places[i], shared);
         } catch (const Stopped&) {
         } catch (...) {
           shared.stop(std::current_exception());
@@ -116,6 +155,21 @@ std::vector<RankRecord> run_threads(std::span<const Program> programs, std::span
   }
   shared.barrier.rethrow();
   return records;
+}
+
+/// Stand-ins are made to last as planned; what they lasted tells of copies beside them, or of power limits.
+void note_stand_ins(const Plan& plan, const Timeline& timeline, std::vector<std::string>& remarks) {
+  double planned = 0;
+  double measured = 0;
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    if (plan.ops[i].kind != OpKind::compute) continue;
+    planned += to_seconds(plan.ops[i].duration).value;
+    measured += to_seconds(timeline.end[i] - timeline.start[i]).value;
+  }
+  constexpr double kWorthSaying = 0.01;
+  if (planned <= 0 || std::abs(measured / planned - 1) <= kWorthSaying) return;
+  remarks.push_back(fmt::format("rank {}: forward and backward took {:.3f} ms instead of {:.3f} ms ({:+.1f} %)",
+                                plan.rank, measured * 1e3, planned * 1e3, (measured / planned - 1) * 100));
 }
 
 RankRun rank_run(const Program& program, RankRecord& record, std::size_t shown, std::vector<std::string>& remarks) {
@@ -142,6 +196,27 @@ RankRun rank_run(const Program& program, RankRecord& record, std::size_t shown, 
   return run;
 }
 
+/// The step of packed slots against what the link carried in this run.
+void add_link(const Plan& plan, const RankRun& run, const LinkReference& link,
+              std::vector<std::pair<std::string, std::string>>& facts) {
+  Bytes bytes{0};
+  Ticks first{std::numeric_limits<std::int64_t>::max()};
+  Ticks last{0};
+  for (const OpSpan& op : run.timeline.ops) {
+    if (op.phase != Phase::step || (op.kind != OpKind::copy_h2d && op.kind != OpKind::copy_d2h)) continue;
+    bytes += op.bytes;
+    first = std::min(first, op.start);
+    last = std::max(last, op.end);
+  }
+  if (last <= first) return;
+  const double rate = static_cast<double>(bytes.value) / to_seconds(last - first).value;
+  facts.emplace_back(
+      fmt::format("link of rank {}", plan.rank),
+      fmt::format("copies of {} each way at once reach {:.2f} GB/s in this run; the optimizer step's "
+                  "reached {:.2f} GB/s, {:.1f} % of it",
+                  format_bytes(link.copy), link.rate.value / 1e9, rate / 1e9, 100 * rate / link.rate.value));
+}
+
 std::size_t repeat_to_show(OwnPart& own, std::span<const RankRecord> records) {
   std::vector<std::vector<Ticks>> steps(records.size());
   for (std::size_t r = 0; r < records.size(); ++r) {
@@ -159,6 +234,7 @@ std::vector<std::pair<std::string, std::string>> provenance(const Machine& machi
   for (const int device : devices) {
     facts.emplace_back(fmt::format("device {}", device), machine.devices[static_cast<std::size_t>(device)].name);
   }
+  if (const std::string driver = driver_name(); !driver.empty()) facts.emplace_back("driver", driver);
   facts.emplace_back("driver supports CUDA", cuda_version_text(machine.driver));
   facts.emplace_back("CUDA runtime", cuda_version_text(machine.runtime));
   if (nccl) facts.emplace_back("NCCL", nccl_version());
@@ -178,16 +254,19 @@ RunResult execute(std::span<const Program> programs, const ExecuteOptions& optio
   const Machine machine = read_machine(own.devices);
   check_devices(needs, machine, compiled_for());
   result.remarks = check_memory(needs, machine);
+  note_other_users(own, machine, result.remarks);
 
   RunShared shared(options, static_cast<int>(own.programs.size()));
   shared.processes = own.processes ? &*own.processes : nullptr;
   shared.ids = make_ids(own, options, result.remarks);
   result.provenance = provenance(machine, own.devices, !shared.ids.empty());
 
-  std::vector<RankRecord> records = run_threads(own.programs, own.devices, shared);
+  std::vector<RankRecord> records = run_threads(own.programs, places_of(own), shared);
   const std::size_t shown = repeat_to_show(own, records);
   for (std::size_t r = 0; r < records.size(); ++r) {
+    if (options.compute) note_stand_ins(*own.programs[r].plan, records[r].repeats[shown], result.remarks);
     result.ranks.push_back(rank_run(own.programs[r], records[r], shown, result.remarks));
+    if (records[r].link) add_link(*own.programs[r].plan, result.ranks.back(), *records[r].link, result.provenance);
   }
   if (own.processes) {
     result.first_process = own.processes->rank() == 0;

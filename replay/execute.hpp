@@ -38,6 +38,7 @@ struct ExecuteOptions {
   bool graph = false;              // capture what lies between host waits into CUDA graphs, where the plan allows it
   bool compute = true;             // GEMM stand-ins for forward and backward; off: only their gradients
   bool framework_time = true;      // host work takes the time that the plan's cluster gives it
+  bool link = true;                // afterwards: what the link carries both ways in copies of the plan's slots
   bool poison = false;             // fill device memory with poison at every allocation
   std::optional<StreamKind> slow;  // delay every op of this stream: makes a missing dependency show
   Bytes keep_free = {std::int64_t{1} << 30};  // device memory that must stay unused

@@ -70,7 +70,7 @@ void check_device_memory(const Needs& needs, int index, const DeviceNeed& need, 
 CompiledFor compiled_for(std::string_view cmake_architectures) {
   CompiledFor compiled;
   while (!cmake_architectures.empty()) {
-    const std::size_t end = std::min(cmake_architectures.find(';'), cmake_architectures.size());
+    const std::size_t end = std::min(cmake_architectures.find_first_of(",;"), cmake_architectures.size());
     const std::string_view one = cmake_architectures.substr(0, end);
     cmake_architectures.remove_prefix(std::min(end + 1, cmake_architectures.size()));
     int number = 0;  // "90", "100", "90a": tens are the major, the last digit is the minor

@@ -32,7 +32,7 @@ struct Machine {
   HostLimits host;
 };
 
-/// What code this build has: CMake's words ("90-real", "100-virtual", "80": both).
+/// What code this build has: CMake's words ("90-real", "100-virtual", "80": both), between commas or semicolons.
 struct CompiledFor {
   std::vector<ComputeCapability> code;  // runs on the same major from its minor on
   std::vector<ComputeCapability> ptx;   // is translated for the same and anything newer

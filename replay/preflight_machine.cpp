@@ -11,7 +11,7 @@ namespace ebb::replay {
 
 namespace {
 
-/// Notes the first error that is not about a driver that is missing or too old: those two have their own figures.
+/// Keeps the first error. check_devices() looks at the driver's version before, which says more than its error.
 void note(std::string& problem, cudaError_t error, const char* call) {
   if (error == cudaSuccess) return;
   (void)cudaGetLastError();

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "models/errors.hpp"
-#include "replay/numa.hpp"
 #include "replay/state_init.hpp"
 #include "replay/step_walk.hpp"
 
@@ -25,8 +24,7 @@ std::vector<int> cpus_for_adam(const std::vector<Ready>& actions, const RankPlac
   const bool steps = std::any_of(actions.begin(), actions.end(),
                                  [](const Ready& action) { return std::holds_alternative<ReadyHostAdam>(action); });
   if (!steps) return {};
-  // Ranks in order share the nodes evenly: that of the others is not asked for.
-  return share_of_cpus(-1, place.index, place.ranks);
+  return share_of_cpus(place.node, place.index, place.sharers);
 }
 
 /// One rank's part of a run; members are made in the order in which run_rank()'s comment says they may fail.
@@ -62,6 +60,8 @@ class Rank {
     record_.numbers.final_state = final_digest(program_, memory_, store_, walk_.compute());
     record_.numbers.peak_live = memory_.peak_live();
     conclude();
+    // Of several ranks each measures alone: together they would measure the host, not the link.
+    if (options_.link) shared_.in_turn([&] { record_.link = measure_link(program_, store_); });
     shared_.meet();  // nobody takes communicators down while others still use them
     return std::move(record_);
   }

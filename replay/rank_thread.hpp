@@ -5,6 +5,8 @@
 // communicators, so that no other rank waits for ever, and is thrown again when all threads have ended (execute.cpp).
 #pragma once
 
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "replay/execute.hpp"
 #include "replay/gate.hpp"
 #include "replay/groups.hpp"
+#include "replay/link_reference.hpp"
 #include "replay/processes.hpp"
 
 namespace ebb::replay {
@@ -39,6 +42,14 @@ struct RunShared {
   void meet() {
     meet([] {});
   }
+  /// One rank of this process after another.
+  template <class Do>
+  void in_turn(Do&& act) {
+    meet();
+    const std::lock_guard lock(turn);
+    act();
+  }
+  std::mutex turn;
   /// Lets go of everybody who may wait for this rank.
   void stop(std::exception_ptr error);
 };
@@ -48,14 +59,16 @@ struct RankRecord {
   RankNumbers numbers;
   std::vector<Timeline> repeats;  // timed steps
   MemoryFigures memory;           // what only a run can know
+  std::optional<LinkReference> link;
   std::vector<std::string> remarks;
 };
 
 /// Where a rank runs.
 struct RankPlace {
   int device = 0;
-  std::size_t index = 0;  // among the ranks of this host
-  std::size_t ranks = 1;
+  int node = -1;            // NUMA node of the device; -1: unknown
+  std::size_t index = 0;    // among the ranks whose devices hang on that node, which share its CPUs ...
+  std::size_t sharers = 1;  // ... so many
 };
 
 /// The body of the thread. Throws what went wrong, after stop(); Stopped when another rank failed.

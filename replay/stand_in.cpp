@@ -72,6 +72,7 @@ class Others {
  public:
   Others(const Program& program, const DeviceMemory& memory, const Instruments& instruments, void* stream)
       : program_(program), memory_(memory), instruments_(instruments), stream_(stream), bench_(stream) {
+    zero_params();
     const std::size_t bytes = static_cast<std::size_t>(grads_bytes().value);
     if (bytes == 0) return;
     void* const grads = memory_.at(program_.grads);
@@ -92,6 +93,14 @@ class Others {
  private:
   Bytes grads_bytes() const {
     return program_.grads.valid() ? program_.plan->buffers[program_.grads.index].bytes : Bytes{0};
+  }
+  /// What the loss reads should be something.
+  void zero_params() const {
+    if (!program_.params.valid()) return;
+    const std::int64_t bytes = program_.padded.value * size_of(program_.plan->precision.params);
+    check(cudaMemsetAsync(memory_.at(program_.params), 0, static_cast<std::size_t>(bytes),
+                          static_cast<cudaStream_t>(stream_)),
+          "cudaMemsetAsync");
   }
   double fill_ms(const Stand& stand) const {
     if (!stand.activations.valid()) return 0;

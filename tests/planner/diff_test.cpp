@@ -109,6 +109,42 @@ TEST_CASE("diff: the sentence names the figure that is off, for one GPU") {
   }
 }
 
+TEST_CASE("diff: small errors everywhere else do not hide the one that counts") {
+  const auto shaken = [](Job& j) {
+    Cluster& c = j.cluster;
+    c.host_link.h2d.value.value *= 0.85;
+    c.host_link.d2h.value.value *= 1.01;
+    c.gpu.adam.value.value *= 0.98;
+    c.gpu.hbm.value.value *= 1.01;
+    c.calls.launch.value.value *= 1.5;
+    c.calls.synchronize.value.value *= 2;
+    c.calls.copy.value.value *= 1.3;
+    j.compute.step_seconds->value *= 0.995;
+  };
+  const std::string said = sentence(one_gpu(), kChunked, shaken);
+  INFO(said);
+  CHECK(said.find("(host_link.h2d of cluster h200-1gpu)") != std::string::npos);
+}
+
+TEST_CASE("diff: of two directions that are off, each alone, the one that counts more is named with its share") {
+  const std::string said = sentence(one_gpu(), kChunked, [](Job& j) {
+    j.cluster.host_link.h2d.value.value *= 0.95;
+    j.cluster.host_link.d2h.value.value *= 0.8;
+  });
+  INFO(said);
+  CHECK(said.find("(host_link.d2h of cluster h200-1gpu): 83 % of") != std::string::npos);  // 1/4 against 1/19
+}
+
+TEST_CASE("diff: errors that cancel out are named as such") {
+  const std::string said = sentence(one_gpu(), kChunked, [](Job& j) {
+    j.cluster.host_link.h2d.value.value *= 0.9;
+    j.cluster.calls.chunk.value.value *= 0.1;
+  });
+  INFO(said);
+  CHECK(said.find("(host_link.h2d of cluster h200-1gpu): +") != std::string::npos);
+  CHECK(said.find("which others partly make up for") != std::string::npos);
+}
+
 TEST_CASE("diff: the sentence names NVLink where collectives are exposed") {
   const Job job = eight_gpus();
   const auto slower_nvlink = [](Job& j) { j.cluster.interconnect.nvlink.value.value *= 0.5; };

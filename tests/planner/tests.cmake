@@ -20,6 +20,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/optimizer_traffic_test.cpp
   planner/parameters_test.cpp
   planner/quantization_test.cpp
+  planner/prediction_test.cpp
   planner/recommend_test.cpp
   planner/recorded_peaks_test.cpp
   planner/reserved_test.cpp

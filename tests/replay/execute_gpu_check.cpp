@@ -32,7 +32,7 @@ std::string difference(const RankNumbers& measured, const RankNumbers& expected)
 
 /// Empty where all is equal. Collectives of more than two ranks may add in another order than the reference.
 std::string check_case(const std::vector<Program>& programs, const std::vector<RankNumbers>& expected,
-                       std::optional<StreamKind> slow) {
+                       std::optional<StreamKind> slow, bool graph) {
   ExecuteOptions options;
   options.training.digests = true;
   options.warmups = 1;
@@ -41,6 +41,7 @@ std::string check_case(const std::vector<Program>& programs, const std::vector<R
   options.framework_time = false;
   options.poison = slow.has_value();
   options.slow = slow;
+  options.graph = graph;
   const RunResult result = execute(programs, options);
   for (const std::string& remark : result.remarks) fmt::print("    {}\n", remark);
   for (std::size_t r = 0; r < programs.size(); ++r) {
@@ -55,17 +56,22 @@ int check_candidate(const std::string& job, const Candidate& candidate, const st
   ReferenceOptions reference_options;
   reference_options.steps = kSteps;
   const std::vector<RankNumbers> expected = reference(programs, reference_options);
+  struct Way {
+    const char* name;
+    std::optional<StreamKind> slow;
+    bool graph = false;
+  };
   int failed = 0;
-  for (const std::optional<StreamKind> slow : {std::optional<StreamKind>(), std::optional(StreamKind::compute),
-                                               std::optional(StreamKind::h2d), std::optional(StreamKind::d2h)}) {
+  for (const Way& way : {Way{"plain", {}}, Way{"graph", {}, true}, Way{"slow compute", StreamKind::compute},
+                         Way{"slow h2d", StreamKind::h2d}, Way{"slow d2h", StreamKind::d2h}}) {
     std::string problem;
     try {
-      problem = check_case(programs, expected, slow);
+      problem = check_case(programs, expected, way.slow, way.graph);
     } catch (const std::exception& error) {
       problem = error.what();
     }
-    fmt::print("{} {}, {}, {} slow{}\n", problem.empty() ? "ok    " : "FAILED", job, test::text_of(candidate),
-               slow ? name_of(*slow) : "nothing", problem.empty() ? "" : ": " + problem);
+    fmt::print("{} {}, {}, {}{}\n", problem.empty() ? "ok    " : "FAILED", job, test::text_of(candidate), way.name,
+               problem.empty() ? "" : ": " + problem);
     failed += problem.empty() ? 0 : 1;
   }
   return failed;

@@ -52,6 +52,7 @@ TEST_CASE("preflight: CMake's architectures say which GPUs have code") {
   CHECK(runs_on(kUsual, {10, 3}));
   CHECK(runs_on(kUsual, {12, 0}));  // from PTX
   CHECK_FALSE(runs_on(kUsual, {7, 5}));
+  CHECK(compiled_for("80-real,90-real,100-real,100-virtual").code == kUsual.code);
   const CompiledFor one = compiled_for("90");
   CHECK(one.code == one.ptx);
   CHECK(one.code == std::vector<ComputeCapability>{{9, 0}});

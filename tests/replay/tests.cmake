@@ -4,6 +4,7 @@ ebb_test(replay_tests LIBS ebb_replay_command ebb_planner SOURCES
   replay/device_lives_test.cpp
   replay/engine_parts_test.cpp
   replay/equivalence_test.cpp
+  replay/graph_stretch_test.cpp
   replay/host_adam_test.cpp
   replay/host_limits_test.cpp
   replay/host_region_test.cpp
