@@ -88,8 +88,11 @@ Equivalence compare_on_cpu(std::span<const Program> resident, std::span<const Pr
   Equivalence result;
   result.policy = name_of(policy.front().plan->candidate.policy);
   result.resident = reference(resident, {.training = training, .steps = steps});
-  for (const ReferenceOptions& options : all_orders(policy.size(), training, steps)) {
-    const auto numbers = reference(policy, options);
+  const std::vector<ReferenceOptions> orders = all_orders(policy.size(), training, steps);
+  const std::vector<std::vector<RankNumbers>> runs = references(policy, orders);
+  for (std::size_t i = 0; i < orders.size(); ++i) {
+    const ReferenceOptions& options = orders[i];
+    const std::vector<RankNumbers>& numbers = runs[i];
     const std::string found = difference(result.resident, numbers, policy);
     if (!options.held_back) {
       result.orders.push_back({"program order", found});

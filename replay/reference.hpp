@@ -41,5 +41,8 @@ struct RankNumbers {
 
 /// One entry a plan, which are the ranks of all groups that their collectives name: InputError otherwise.
 std::vector<RankNumbers> reference(std::span<const Program> programs, const ReferenceOptions& options);
+/// The same for each of `orders`, on as many threads as the machine's CPUs and a few GiB of its memory allow.
+std::vector<std::vector<RankNumbers>> references(std::span<const Program> programs,
+                                                 std::span<const ReferenceOptions> orders);
 
 }  // namespace ebb::replay

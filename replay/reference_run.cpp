@@ -156,16 +156,6 @@ void ReferenceRun::step() {
   for (ReferenceRank& rank : ranks_) rank.end_step();
 }
 
-std::vector<ReferenceOptions> all_orders(std::size_t ranks, const TrainingOptions& training, int steps) {
-  std::vector<ReferenceOptions> orders = {{.training = training, .steps = steps}};
-  for (const StreamKind kind :
-       {StreamKind::host, StreamKind::compute, StreamKind::h2d, StreamKind::d2h, StreamKind::comm}) {
-    for (std::size_t rank = 0; rank < ranks; ++rank)
-      orders.push_back({.training = training, .steps = steps, .held_back = kind, .most_on = rank});
-  }
-  return orders;
-}
-
 std::vector<RankNumbers> reference(std::span<const Program> programs, const ReferenceOptions& options) {
   ReferenceRun run(programs, options.training, options.held_back, options.most_on);
   for (int step = 0; step < options.steps; ++step) run.step();

@@ -24,9 +24,12 @@ void check_all_orders(const std::string& name, const Job& job, const std::vector
     INFO(name << ", " << text_of(candidate));
     const std::vector<Plan> other = host_plans(job, candidate).plans;
     const std::vector<Program> programs = compile_all(other);
-    for (const ReferenceOptions& order : all_orders(programs.size(), {}, 2)) {
+    const std::vector<ReferenceOptions> orders = all_orders(programs.size(), {}, 2);
+    const std::vector<std::vector<RankNumbers>> runs = references(programs, orders);
+    for (std::size_t i = 0; i < orders.size(); ++i) {
+      const ReferenceOptions& order = orders[i];
       INFO((order.held_back ? name_of(*order.held_back) : "program order") << ", most on " << order.most_on);
-      const std::vector<RankNumbers> numbers = reference(programs, order);
+      const std::vector<RankNumbers>& numbers = runs[i];
       CHECK(same_numbers(good, numbers));
       for (const RankNumbers& rank : numbers) CHECK(rank.strays == 0);
     }

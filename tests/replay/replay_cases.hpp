@@ -25,6 +25,8 @@ inline std::vector<ReplayJob> replay_jobs() {
   const auto add = [&](const char* name, int gpus, auto change, const char* file = "tiny") {
     Job job = tiny_job(file);
     job.parallel.gpus = gpus;
+    job.model.layers = 1;
+    job.model.vocab = 96;
     change(job);
     jobs.push_back({name, std::move(job)});
   };
@@ -34,7 +36,7 @@ inline std::vector<ReplayJob> replay_jobs() {
   };
   add("1 rank", 1, [](Job&) {});
   add("2 ranks", 2, [](Job&) {});
-  add("2 ranks, four buckets", 2, [](Job& job) { job.parallel.bucket_numel = Numel{40000}; });
+  add("2 ranks, four buckets", 2, [](Job& job) { job.parallel.bucket_numel = Numel{4000}; });
   add(
       "2 ranks, experts", 2, [](Job&) {}, "tiny-moe");
   add(
