@@ -126,8 +126,7 @@ template <Pass kPass, Type kY = Type::fp32>
 int launch_pass(const Bases& bases, const std::vector<RunEntry<kAdamwArrays>>& entries, cudaStream_t stream) {
   return launch_runs(entries, kTile,
                      [&]<int kRuns>(const RunTable<kAdamwArrays, kRuns>& table, unsigned blocks) -> int {
-                       pass_kernel<kPass, kY, kRuns><<<blocks, kBlock, 0, stream>>>(bases, table);
-                       return cudaGetLastError();
+                       return launch_kernel(pass_kernel<kPass, kY, kRuns>, blocks, stream, bases, table);
                      });
 }
 

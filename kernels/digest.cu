@@ -67,8 +67,7 @@ int launch_digest(Type type, const void* base, std::span<const Run> runs, std::u
   return launch_size(type, [&]<Type kType>() {
     return launch_runs(plain_entries(kType, base, runs), kTile,
                        [&]<int kRuns>(const RunTable<kPlainArrays, kRuns>& table, unsigned blocks) -> int {
-                         digest_kernel<kType, kRuns><<<blocks, kBlock, 0, on>>>(base, table, mix64(tag), sum);
-                         return cudaGetLastError();
+                         return launch_kernel(digest_kernel<kType, kRuns>, blocks, on, base, table, mix64(tag), sum);
                        });
   });
 }
@@ -80,9 +79,8 @@ int launch_count_nonfinite(Type type, const void* base, std::span<const Run> run
   return launch_size(type, [&]<Type kType>() {
     return launch_runs(plain_entries(kType, base, runs), kTile,
                        [&]<int kRuns>(const RunTable<kPlainArrays, kRuns>& table, unsigned blocks) -> int {
-                         nonfinite_kernel<kType, kRuns>
-                             <<<blocks, kBlock, 0, on>>>(base, table, nonfinite_mask(type), sum);
-                         return cudaGetLastError();
+                         return launch_kernel(nonfinite_kernel<kType, kRuns>, blocks, on, base, table,
+                                              nonfinite_mask(type), sum);
                        });
   });
 }

@@ -40,12 +40,20 @@ __device__ void map(const void* x, void* z, const Tile& tile, F f) {
   }
 }
 
+// A number that every block reads, kept in the SM's cache: streams of data would push it out, and a fetch by every warp
+// from the one place in the L2 cache where it lies would take that place's whole rate.
+__device__ float shared_number(const float* address) {
+  float x;
+  asm volatile("ld.global.L1::evict_last.f32 %0, [%1];" : "=f"(x) : "l"(address));
+  return x;
+}
+
 template <Type kType, int kRuns>
 __global__ void __launch_bounds__(kBlock)
     scale_kernel(void* base, const __grid_constant__ RunTable<kPlainArrays, kRuns> table, const float* coefficient) {
   const Tile tile = table.template find<kTile>(blockIdx.x);
   void* x = table.at(base, tile.run, kOffset);
-  const float c = *coefficient;
+  const float c = shared_number(coefficient);
   map<kType, kType>(x, x, tile, [c](float value) { return __fmul_rn(value, c); });
 }
 
@@ -65,17 +73,15 @@ template <Type kType>
 int launch_scale_of(void* base, std::span<const Run> runs, const float* coefficient, cudaStream_t stream) {
   return launch_runs(plain_entries(kType, base, runs), kTile,
                      [&]<int kRuns>(const RunTable<kPlainArrays, kRuns>& table, unsigned blocks) -> int {
-                       scale_kernel<kType, kRuns><<<blocks, kBlock, 0, stream>>>(base, table, coefficient);
-                       return cudaGetLastError();
+                       return launch_kernel(scale_kernel<kType, kRuns>, blocks, stream, base, table, coefficient);
                      });
 }
 
 template <Type kFrom, Type kTo>
 int launch_cast_of(const CastArrays& arrays, const std::vector<RunEntry<kCastArrays>>& entries, cudaStream_t stream) {
   return launch_runs(entries, kTile, [&]<int kRuns>(const RunTable<kCastArrays, kRuns>& table, unsigned blocks) -> int {
-    cast_kernel<kFrom, kTo, kRuns>
-        <<<blocks, kBlock, 0, stream>>>(arrays.source, arrays.destination, table, arrays.scale);
-    return cudaGetLastError();
+    return launch_kernel(cast_kernel<kFrom, kTo, kRuns>, blocks, stream, arrays.source, arrays.destination, table,
+                         arrays.scale);
   });
 }
 

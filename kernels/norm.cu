@@ -66,9 +66,9 @@ template <Type kType>
 int launch_squares(const void* base, std::span<const Run> runs, double* tiles, cudaStream_t stream) {
   return launch_runs(entries_of(kType, base, runs), kSumTile,
                      [&]<int kRuns>(const RunTable<kPlainArrays, kRuns>& table, unsigned blocks) -> int {
-                       squares_kernel<kType, kRuns><<<blocks, kBlock, 0, stream>>>(base, table, tiles);
+                       double* const first = tiles;
                        tiles += blocks;
-                       return cudaGetLastError();
+                       return launch_kernel(squares_kernel<kType, kRuns>, blocks, stream, base, table, first);
                      });
 }
 

@@ -3,8 +3,12 @@
 // Work is cut into tiles, one a block. Tile j of a run holds its elements [j T - shift, (j + 1) T - shift), clipped to
 // the run; `shift` (0 to 3) is the place of its first element in a vector of four, the same for all arrays of the run,
 // so that tiles and the vectors in them are aligned. A run whose arrays disagree has shift kUnaligned and is worked on
-// element by element. A block finds its run by bisection: the table lies in constant memory and every thread asks for
-// the same entry, so the search costs a few hundred cycles of the ten thousand that a block waits for memory anyway.
+// element by element.
+//
+// A block finds its run through a coarse index: tiles are counted through all runs, and for every 2^group_shift of them
+// the table says which run holds the first and which the next group's first. Mostly that is one run and the search is
+// over; where runs are short, a bisection between the two follows. (Bisecting the whole table, nine reads one after
+// another in every warp, cost up to 15 % of a kernel's time: reads at an index fill the path to constant memory.)
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -21,6 +25,7 @@ inline constexpr std::int64_t kWidth = 4;        // elements in a vector
 inline constexpr int kMaxRuns = 512;             // CUDA allows 32,764 bytes of parameters from 12.1 on
 inline constexpr int kFewRuns = 32;              // a smaller table for most launches: its bytes travel with each
 inline constexpr std::uint8_t kUnaligned = 255;  // no common shift
+inline constexpr int kGroups = 256;              // of tiles in the coarse index
 
 /// One run on its way into a table.
 template <int kArrays>
@@ -40,13 +45,20 @@ struct Tile {
   bool whole;
 };
 
+/// Runs that hold the first tile of a group and of the next one.
+struct alignas(4) GroupRuns {
+  std::uint16_t first;
+  std::uint16_t last;
+};
+
 template <int kArrays, int kRuns>
 struct RunTable {
   std::int64_t offset[kRuns][kArrays];
   std::int64_t numel[kRuns];
   std::uint32_t first_tile[kRuns];
   std::uint8_t shift[kRuns];
-  std::int32_t runs;
+  GroupRuns groups[kGroups];
+  std::int32_t group_shift;
 
   template <class T>
   __device__ T* at(T* base, int run, int array) const {
@@ -57,8 +69,9 @@ struct RunTable {
   /// The piece of block `block`; T is the number of elements in a tile.
   template <std::int64_t T>
   __device__ Tile find(std::uint32_t block) const {
-    int low = 0;
-    for (int high = runs; high - low > 1;) {
+    const GroupRuns group = groups[block >> group_shift];
+    int low = group.first;
+    for (int high = group.last + 1; high - low > 1;) {
       const int middle = (low + high) / 2;
       (first_tile[middle] <= block ? low : high) = middle;
     }
@@ -70,10 +83,10 @@ struct RunTable {
   }
 };
 
-/// The place in a vector of the element at `address`, of `bytes` bytes.
+/// The place in a vector of the element at `address`, of `bytes` bytes (1, 2 or 4).
 inline std::uint8_t shift_of(const void* base, std::int64_t offset, std::int64_t bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(base) + static_cast<std::uintptr_t>(offset);
-  return static_cast<std::uint8_t>(address / static_cast<std::uintptr_t>(bytes) % kWidth);
+  return static_cast<std::uint8_t>((address >> (bytes >> 1)) % kWidth);
 }
 inline std::uint8_t common_shift(std::uint8_t a, std::uint8_t b) { return a == b ? a : kUnaligned; }
 
@@ -81,11 +94,26 @@ inline std::int64_t tiles_of(std::int64_t numel, std::uint8_t shift, std::int64_
   return (numel + (shift == kUnaligned ? 0 : shift) + tile - 1) / tile;
 }
 
-/// Hands entries[begin, end) to `launch` as a table of kRuns entries.
+/// Fills the coarse index of a table of `runs` runs with `tiles` tiles.
+template <int kArrays, int kRuns>
+void index_tiles(RunTable<kArrays, kRuns>& table, int runs, std::int64_t tiles) {
+  table.group_shift = 0;
+  while ((tiles - 1) >> table.group_shift >= kGroups) ++table.group_shift;
+  int run = 0;
+  for (std::int64_t group = 0; group << table.group_shift < tiles; ++group) {
+    const std::int64_t tile = group << table.group_shift;
+    while (run + 1 < runs && table.first_tile[run + 1] <= tile) ++run;
+    table.groups[group].first = static_cast<std::uint16_t>(run);
+    if (group > 0) table.groups[group - 1].last = static_cast<std::uint16_t>(run);
+  }
+  table.groups[(tiles - 1) >> table.group_shift].last = static_cast<std::uint16_t>(runs - 1);
+}
+
+/// Hands entries[begin, end) to `launch` as a table of kRuns entries. What a block never reads is left as it is.
 template <int kRuns, int kArrays, class Launch>
 int launch_table(const std::vector<RunEntry<kArrays>>& entries, std::size_t begin, std::size_t end, std::int64_t tile,
                  Launch& launch) {
-  RunTable<kArrays, kRuns> table{};
+  RunTable<kArrays, kRuns> table;
   std::int64_t tiles = 0;
   for (std::size_t i = begin; i < end; ++i) {
     const RunEntry<kArrays>& entry = entries[i];
@@ -96,8 +124,20 @@ int launch_table(const std::vector<RunEntry<kArrays>>& entries, std::size_t begi
     table.first_tile[k] = static_cast<std::uint32_t>(tiles);
     tiles += tiles_of(entry.numel, entry.shift, tile);
   }
-  table.runs = static_cast<std::int32_t>(end - begin);
+  index_tiles(table, static_cast<int>(end - begin), tiles);
   return launch(table, static_cast<unsigned>(tiles));
+}
+
+/// Launches `kernel` over blocks of kBlock threads. The arguments are the kernel's own types: they are passed where
+/// they lie, whereas <<<>>> would copy a table of 27 KB once more.
+template <class... Parameters>
+int launch_kernel(void (*kernel)(Parameters...), unsigned blocks, cudaStream_t stream,
+                  const std::type_identity_t<Parameters>&... arguments) {
+  const void* pointers[] = {&arguments...};
+  const cudaError_t code = cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(blocks), dim3(kBlock),
+                                            const_cast<void**>(pointers), 0, stream);
+  if (code != cudaSuccess) (void)cudaGetLastError();  // it is returned: the next call must not find it
+  return code;
 }
 
 /// Launches over all entries, which have elements, in order: launch(table, blocks) once for every kMaxRuns of them.

@@ -8,6 +8,9 @@
 #include "tests/kernels/gpu/checks.hpp"
 #include "tests/kernels/gpu/device.hpp"
 
+namespace ebb::kernels {
+extern int adamw_variant;
+}
 namespace ebb::kernels::gpu {
 namespace {
 
@@ -128,8 +131,15 @@ bool check_all(const char* name, bool fp32_moments, Launch launch) {
 }  // namespace
 
 bool check_adamw() {
-  return check_all("adamw", false,
-                   [](Case& c) { check(launch_adamw(c.on_device(), c.runs, kStep, nullptr), "adamw"); });
+  bool same = true;
+  for (const int variant : {1, 2, 4, 12, 14}) {
+    adamw_variant = variant;
+    std::printf("variant %d ", variant);
+    same = check_all("adamw", false,
+                     [](Case& c) { check(launch_adamw(c.on_device(), c.runs, kStep, nullptr), "adamw"); }) &&
+           same;
+  }
+  return same;
 }
 
 bool check_foreach() {

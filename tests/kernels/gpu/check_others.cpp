@@ -104,7 +104,7 @@ bool check_gate() {
   const auto waited = std::chrono::steady_clock::now() - begin;
   right &= that(timed_out.host() == 1 && waited > 29ms && waited < 1s, "a gate that nobody opens times out");
 
-  const double seconds = median_seconds([] { check(launch_delay(2'000'000, nullptr), "delay"); }, 5);
+  const double seconds = median_seconds([] { check(launch_delay(2'000'000, nullptr), "delay"); }, 5, 1);
   right &= that(seconds > 1.9e-3 && seconds < 2.5e-3, "a delay of 2 ms takes 2 ms");
   std::printf("%-12s %5d cases: %s\n", "gate", 5, right ? "as they should be" : "DIFFERENT");
   return right;

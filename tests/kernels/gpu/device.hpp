@@ -75,16 +75,17 @@ class Twin {
   DeviceBytes device_;
 };
 
-/// Median seconds of `repeats` runs of `work` on the default stream, after three warm-ups.
+/// Median seconds of one `work` on the default stream: `repeats` times `calls` of them back to back between two events,
+/// after three warm-ups.
 template <class Work>
-double median_seconds(Work work, int repeats) {
+double median_seconds(Work work, int repeats, int calls) {
   cudaEvent_t begin, end;
   check(cudaEventCreate(&begin), "cudaEventCreate");
   check(cudaEventCreate(&end), "cudaEventCreate");
   std::vector<float> milliseconds;
   for (int i = -3; i < repeats; ++i) {
     check(cudaEventRecord(begin), "cudaEventRecord");
-    work();
+    for (int call = 0; call < calls; ++call) work();
     check(cudaEventRecord(end), "cudaEventRecord");
     check(cudaEventSynchronize(end), "kernel");
     float elapsed = 0;
@@ -94,7 +95,7 @@ double median_seconds(Work work, int repeats) {
   check(cudaEventDestroy(begin), "cudaEventDestroy");
   check(cudaEventDestroy(end), "cudaEventDestroy");
   std::sort(milliseconds.begin(), milliseconds.end());
-  return static_cast<double>(milliseconds[milliseconds.size() / 2]) / 1e3;
+  return static_cast<double>(milliseconds[milliseconds.size() / 2]) / 1e3 / calls;
 }
 
 }  // namespace ebb::kernels::gpu

@@ -2,10 +2,13 @@
 //
 //   kernels_bench [FILE]     FILE: the same as JSON lines. Needs about 24 GB of device memory; takes some seconds.
 //
-// Medians of CUDA-event times after three warm-ups; rates count bytes read and written.
+// Medians of CUDA-event times after three warm-ups; rates count bytes read and written. Four calls lie back to back
+// between two events, of the kernels as of the copy: with one, the start and the end of a launch and the events
+// themselves are 6 us of what is measured, 0.3 % of the shortest AdamW here; a step has its kernels back to back.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <random>
@@ -21,12 +24,17 @@
 #include "tests/kernels/gpu/bench_report.hpp"
 #include "tests/kernels/gpu/device.hpp"
 
+namespace ebb::kernels {
+extern int adamw_variant;
+}
 namespace ebb::kernels::gpu {
 namespace {
 
+constexpr int adamw_variants[] = {1, 2, 4, 11, 12, 14};
 constexpr std::int64_t kLarge = std::int64_t{1} << 30;
 constexpr std::int64_t kSmall = std::int64_t{1} << 28;
-constexpr int kRepeats = 21;
+constexpr int kRepeats = 15;
+constexpr int kCalls = 4;  // back to back in a measurement
 
 /// Five arrays of 2^30 fp32 elements and what else the kernels read and write.
 struct Memory {
@@ -109,7 +117,8 @@ std::vector<AdamwRun> adamw_runs(const AdamwArrays& a, const Pieces& p, std::int
 void bench_adamw(Report& report, const std::string& name, const AdamwArrays& a, const Pieces& p,
                  const std::vector<AdamwRun>& runs) {
   const AdamwStep step = adamw_step({}, 10);
-  const double seconds = median_seconds([&] { check(launch_adamw(a, runs, step, nullptr), "adamw"); }, kRepeats);
+  const double seconds =
+      median_seconds([&] { check(launch_adamw(a, runs, step, nullptr), "adamw"); }, kRepeats, kCalls);
   report.add({.name = name,
               .elements = p.total(),
               .runs = p.count(),
@@ -121,17 +130,23 @@ void bench_adamw_all(Report& report, const Memory& m) {
   const Pieces small = pieces({kSmall}), large = pieces({kLarge}), shards = pieces(shard_sizes());
   fill_state(m, Type::fp32);
   AdamwArrays a = arrays_of(m, Type::fp32, Type::fp32, Type::fp32);
-  bench_adamw(report, "adamw fp32", a, small, adamw_runs(a, small));
-  bench_adamw(report, "adamw fp32", a, large, adamw_runs(a, large));
-  bench_adamw(report, "adamw fp32", a, shards, adamw_runs(a, shards));
+  for (const int variant : adamw_variants) {
+    adamw_variant = variant;
+    const std::string v = " V" + std::to_string(variant);
+    a.param = nullptr;
+    bench_adamw(report, "adamw fp32" + v, a, small, adamw_runs(a, small));
+    bench_adamw(report, "adamw fp32" + v, a, large, adamw_runs(a, large));
+    bench_adamw(report, "adamw fp32" + v, a, shards, adamw_runs(a, shards));
+    a.param = m.param.get();
+    for (const auto& [type, word] : {std::pair(Type::bf16, "bf16"), {Type::fp8_e4m3, "fp8"}}) {
+      a.param_type = type;
+      bench_adamw(report, std::string("adamw fp32, param ") + word + v, a, large, adamw_runs(a, large));
+      bench_adamw(report, std::string("adamw fp32, param ") + word + v, a, shards, adamw_runs(a, shards));
+    }
+  }
+  a.param = nullptr;
   bench_adamw(report, "adamw fp32, shifted together", a, small, adamw_runs(a, small, 1));
   bench_adamw(report, "adamw fp32, shifted apart", a, small, adamw_runs(a, small, 1, true));
-  a.param = m.param.get();
-  for (const auto& [type, word] : {std::pair(Type::bf16, "bf16"), {Type::fp16, "fp16"}, {Type::fp8_e4m3, "fp8"}}) {
-    a.param_type = type;
-    bench_adamw(report, std::string("adamw fp32, param ") + word, a, large, adamw_runs(a, large));
-    bench_adamw(report, std::string("adamw fp32, param ") + word, a, shards, adamw_runs(a, shards));
-  }
   for (const bool narrow_grad : {false, true}) {
     const Type grad = narrow_grad ? Type::bf16 : Type::fp32;
     for (const bool narrow_moments : {false, true}) {
@@ -140,13 +155,21 @@ void bench_adamw_all(Report& report, const Memory& m) {
       fill_state(m, grad);
       AdamwArrays mixed = arrays_of(m, grad, moments, moments);
       const std::string name =
-          std::string("adamw") + (narrow_grad ? ", grad bf16" : "") + (narrow_moments ? ", moments bf16" : "");
-      bench_adamw(report, name, mixed, large, adamw_runs(mixed, large));
-      mixed.param = m.param.get();
-      bench_adamw(report, name + ", param bf16", mixed, large, adamw_runs(mixed, large));
-      bench_adamw(report, name + ", param bf16", mixed, shards, adamw_runs(mixed, shards));
+          std::string("adamw") + (narrow_grad ? ", g bf16" : "") + (narrow_moments ? ", m bf16" : "");
+      for (const int variant : adamw_variants) {
+        adamw_variant = variant;
+        const std::string v = " V" + std::to_string(variant);
+        mixed.param = nullptr;
+        bench_adamw(report, name + v, mixed, large, adamw_runs(mixed, large));
+        mixed.param = m.param.get();
+        bench_adamw(report, name + ", p bf16" + v, mixed, large, adamw_runs(mixed, large));
+        bench_adamw(report, name + ", p bf16" + v, mixed, shards, adamw_runs(mixed, shards));
+      }
     }
   }
+  fill_state(m, Type::fp32);
+  const AdamwArrays odd = arrays_of(m, Type::fp32, Type::bf16, Type::fp32);
+  bench_adamw(report, "adamw, exp_avg bf16", odd, large, adamw_runs(odd, large));
 }
 
 void bench_foreach(Report& report, const Memory& m) {
@@ -156,7 +179,7 @@ void bench_foreach(Report& report, const Memory& m) {
   for (const Pieces& p : {pieces({kSmall}), pieces(shard_sizes())}) {
     const auto runs = adamw_runs(a, p);
     const double seconds = median_seconds(
-        [&] { check(launch_adamw_foreach(a, runs, step, m.scratch.get(), nullptr), "foreach"); }, kRepeats);
+        [&] { check(launch_adamw_foreach(a, runs, step, m.scratch.get(), nullptr), "foreach"); }, kRepeats, kCalls);
     report.add({.name = "adamw in nine passes",
                 .elements = p.total(),
                 .runs = p.count(),
@@ -170,7 +193,7 @@ template <class Launch>
 void bench_runs(Report& report, const std::string& name, Type type, std::int64_t bytes, Launch launch) {
   for (const Pieces& p : {pieces({kSmall}), pieces({kLarge}), pieces(shard_sizes())}) {
     const std::vector<Run> runs = runs_of(p, bytes_of(type));
-    const double seconds = median_seconds([&] { check(launch(runs), name.c_str()); }, kRepeats);
+    const double seconds = median_seconds([&] { check(launch(runs), name.c_str()); }, kRepeats, kCalls);
     report.add({.name = name + (type == Type::fp32 ? " fp32" : " bf16"),
                 .elements = p.total(),
                 .runs = p.count(),
@@ -226,7 +249,7 @@ void bench_casts(Report& report, const Memory& m) {
                         .destination = p.begins[i] * bytes_of(cast.to),
                         .numel = p.sizes[i]});
       }
-      const double seconds = median_seconds([&] { check(launch_cast(a, runs, nullptr), cast.name); }, kRepeats);
+      const double seconds = median_seconds([&] { check(launch_cast(a, runs, nullptr), cast.name); }, kRepeats, kCalls);
       report.add({.name = cast.name,
                   .elements = p.total(),
                   .runs = p.count(),
@@ -243,18 +266,20 @@ void bench_objective(Report& report, const Memory& m) {
   const ObjectiveParams params{.data = m.param.get(), .numel = kLarge};
   const ObjectiveKey key{.seed = 1, .step = 1};
   auto* const loss = m.numbers.as<double>();
-  report.add({.name = "objective loss, bf16",
-              .elements = kLarge,
-              .bytes = 2 * kLarge,
-              .seconds = median_seconds(
-                  [&] { check(launch_objective_loss(params, key, m.sums.get(), loss, nullptr), "loss"); }, kRepeats)});
+  report.add(
+      {.name = "objective loss, bf16",
+       .elements = kLarge,
+       .bytes = 2 * kLarge,
+       .seconds = median_seconds(
+           [&] { check(launch_objective_loss(params, key, m.sums.get(), loss, nullptr), "loss"); }, kRepeats, kCalls)});
   for (const bool accumulate : {true, false}) {
     const ObjectiveGrads grads{.data = m.grad.get(), .accumulate = accumulate};
-    report.add({.name = accumulate ? "objective gradient, bf16, +=" : "objective gradient, bf16, =",
-                .elements = kLarge,
-                .bytes = (accumulate ? 10 : 6) * kLarge,
-                .seconds = median_seconds(
-                    [&] { check(launch_objective_gradient(params, key, grads, nullptr), "gradient"); }, kRepeats)});
+    report.add(
+        {.name = accumulate ? "objective gradient, bf16, +=" : "objective gradient, bf16, =",
+         .elements = kLarge,
+         .bytes = (accumulate ? 10 : 6) * kLarge,
+         .seconds = median_seconds([&] { check(launch_objective_gradient(params, key, grads, nullptr), "gradient"); },
+                                   kRepeats, kCalls)});
   }
 }
 
@@ -264,7 +289,7 @@ void bench_gemm(Report& report, const Memory& m) {
   check(launch_fill_random(Type::bf16, m.grad.get(), {&all, 1}, 2, 1, nullptr), "fill");
   for (const std::int64_t size : {1024, 2048, 4096, 8192}) {
     const Gemm gemm{.a = m.master.get(), .b = m.grad.get(), .c = m.exp_avg.get(), .size = size};
-    const double seconds = median_seconds([&] { check(launch_gemm(gemm, nullptr), "gemm"); }, 51);
+    const double seconds = median_seconds([&] { check(launch_gemm(gemm, nullptr), "gemm"); }, 51, kCalls);
     report.add({.name = "gemm bf16 " + std::to_string(size),
                 .elements = size * size,
                 .bytes = gemm_bytes(size),
@@ -273,13 +298,42 @@ void bench_gemm(Report& report, const Memory& m) {
   }
 }
 
-// What a launch costs where there is next to nothing to do: runs of one element.
+/// Median seconds of host time of one `launch`: 16 in a row, with nothing else waiting on the device.
+template <class Launch>
+double host_seconds(Launch launch) {
+  constexpr int kLaunches = 16;
+  std::vector<double> seconds;
+  for (int i = -3; i < kRepeats; ++i) {
+    finish("host_seconds");
+    const auto begin = std::chrono::steady_clock::now();
+    for (int k = 0; k < kLaunches; ++k) launch();
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+    if (i >= 0) seconds.push_back(elapsed.count() / kLaunches);
+  }
+  finish("host_seconds");
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 2];
+}
+
+// What a launch costs where there is next to nothing to do, runs of one element: the device, and the host.
 void bench_launches(Report& report, const Memory& m) {
   fill_state(m, Type::fp32);
   const AdamwArrays a = arrays_of(m, Type::fp32, Type::fp32, Type::fp32);
-  for (const std::size_t count : {1U, 32U, 512U}) {
+  const AdamwStep step = adamw_step({}, 10);
+  for (const std::size_t count : {1U, 32U, 300U, 512U}) {
     const Pieces p = pieces(std::vector<std::int64_t>(count, 1));
-    bench_adamw(report, "adamw, runs of one element", a, p, adamw_runs(a, p));
+    const std::vector<AdamwRun> runs = adamw_runs(a, p);
+    const std::vector<Run> plain = runs_of(p, 4);
+    bench_adamw(report, "adamw, runs of one element", a, p, runs);
+    const auto add = [&](const char* name, double seconds) {
+      report.add({.name = name, .elements = p.total(), .runs = p.count(), .seconds = seconds});
+    };
+    add("host time of launch_adamw", host_seconds([&] { check(launch_adamw(a, runs, step, nullptr), "adamw"); }));
+    add("host time of launch_fill_bytes",
+        host_seconds([&] { check(launch_fill_bytes(Type::fp32, a.exp_avg, plain, 0, nullptr), "fill"); }));
+    add("host time of launch_digest", host_seconds([&] {
+          check(launch_digest(Type::fp32, a.exp_avg, plain, 0, m.numbers.as<std::uint64_t>(), nullptr), "digest");
+        }));
   }
 }
 
@@ -287,7 +341,7 @@ double copy_rate(Report& report, const Memory& m) {
   constexpr std::int64_t kBytes = 4 * kLarge;
   const double seconds = median_seconds(
       [&] { check(cudaMemcpyAsync(m.scratch.get(), m.grad.get(), kBytes, cudaMemcpyDeviceToDevice, nullptr), "copy"); },
-      kRepeats);
+      kRepeats, kCalls);
   report.add({.name = "copy of 4 GiB", .elements = kLarge, .bytes = 2 * kBytes, .seconds = seconds});
   return 2 * static_cast<double>(kBytes) / seconds;
 }
