@@ -72,7 +72,7 @@ void add_run(CLI::App& app, RunOptions& o, Words& words) {
   add_text(*command, "-o", words.output, "write the measured timeline; of several plans into this directory", "FILE");
   add_text(*command, "--device", words.device, "gpu, or cpu: the numbers alone, computed by the reference", "WHICH");
   add_text(*command, "--devices", words.devices, "one GPU for each rank of the plan, e.g. 0,1", "LIST");
-  add_text(*command, "--warmups", words.warmups, "steps before the measured ones (2)", "N");
+  add_text(*command, "--warmups", words.warmups, "steps before the measured ones (3)", "N");
   add_text(*command, "--repeats", words.repeats, "measured steps (5)", "N");
   add_text(*command, "--seed", words.seed, "of parameters and gradients (1)", "S");
   command->add_flag("--digests", o.execute.training.digests, "check sums of all state after every step");

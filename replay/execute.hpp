@@ -31,7 +31,7 @@ class NcclError : public std::runtime_error {
 
 struct ExecuteOptions {
   TrainingOptions training{.adam = {}, .digests = false};
-  int warmups = 2;
+  int warmups = 3;  // the first loads kernels, the others also teach stand-ins how long they last
   int repeats = 5;
   std::vector<int> devices;        // by plan; empty: 0, 1, ...
   bool alone = false;              // collectives whose other ranks are not here are left out, and said so

@@ -140,7 +140,7 @@ StandIns::StandIns(const Program& program, std::span<const Ready> actions, const
                    const Instruments& instruments, void* stream) {
   products_.resize(actions.size());
   Others others(program, memory, instruments, stream);
-  const std::vector<GemmTime> times = gemm_times(others.bench(), instruments, stream);
+  times_ = gemm_times(others.bench(), instruments, stream);
   std::size_t too_long = 0;
   double worst = 0;
   for (std::size_t op = 0; op < actions.size(); ++op) {
@@ -148,7 +148,9 @@ StandIns::StandIns(const Program& program, std::span<const Ready> actions, const
     if (stand == nullptr) continue;
     const double planned = to_seconds(stand->duration).value * 1e3;
     const double ms = others.ms(*stand);
-    products_[op] = fill_time(stand->duration - ticks_of_ms(ms), times);
+    const Ticks left = stand->duration - ticks_of_ms(ms);
+    products_[op] = fill_time(left, times_);
+    if (left.value > 0) filled_.push_back({static_cast<std::uint32_t>(op), stand->duration, ticks_of_ms(ms), left});
     if (ms <= planned * 1.01) continue;
     ++too_long;
     worst = std::max(worst, ms - planned);
@@ -158,6 +160,14 @@ StandIns::StandIns(const Program& program, std::span<const Ready> actions, const
         "{} forward and backward ops take up to {:.3f} ms longer than planned: their loss, gradients and activations "
         "alone take that long",
         too_long, worst);
+  }
+}
+
+void StandIns::learn(const Timeline& measured) {
+  for (Filled& filled : filled_) {
+    filled.left =
+        corrected(filled.left, filled.planned, measured.end[filled.op] - measured.start[filled.op], filled.others);
+    products_[filled.op] = fill_time(filled.left, times_);
   }
 }
 

@@ -1,8 +1,9 @@
 // Stand-ins for forward and backward: matrix products that keep the tensor cores busy for as long as the plan says.
 //
 // A stand-in does what consequences need (loss or gradients over its parameters, activations overwritten) and fills up
-// the rest of its time with products. How many follows from times measured on the device at setup, alone; what other
-// streams take away later makes the op longer, as it would in training.
+// the rest of its time with products. How many follows from times measured on the device at setup, alone, and then from
+// what the ops took in the warm-up steps: a product's time depends on clocks, and those on how long the device rested
+// before, so that the same products take 2 % more in a step without pauses and 2 % less in one with long ones.
 // Not here: the issue of the ops themselves (issuer.hpp).
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "models/timeline.hpp"
 #include "models/units.hpp"
 #include "replay/ready.hpp"
 
@@ -37,6 +39,10 @@ inline constexpr std::int64_t kLargestGemm = 4096;
 /// nearest number. `times`: descending, all positive. Nothing where left <= 0. Pure.
 std::vector<GemmCount> fill_time(Ticks left, std::span<const GemmTime> times);
 
+/// What the products of an op should take, by their times at setup, when `left` took `measured` (all of the op) where
+/// `planned` was wanted and `others` is not theirs. By at most a third either way. Pure.
+Ticks corrected(Ticks left, Ticks planned, Ticks measured, Ticks others);
+
 /// The part of a buffer of `bytes` that belongs to `range` of `whole` elements; consecutive ranges cover it all. Pure.
 struct ByteRange {
   Bytes at{0};
@@ -54,11 +60,22 @@ class StandIns {
 
   std::span<const GemmCount> products(std::uint32_t op) const;
   std::int64_t launches(std::uint32_t op) const;
+  /// A warm-up step took these times (by op): the next one shall last as planned.
+  void learn(const Timeline& measured);
   /// Stand-ins that must last longer than planned, if any: one clause.
   const std::string& remark() const { return remark_; }
 
  private:
+  struct Filled {
+    std::uint32_t op = 0;
+    Ticks planned{0};
+    Ticks others{0};  // what the op takes without products
+    Ticks left{0};    // what its products take, by their times at setup
+  };
+
   std::vector<std::vector<GemmCount>> products_;  // by op id
+  std::vector<Filled> filled_;
+  std::vector<GemmTime> times_;
   std::string remark_;
 };
 

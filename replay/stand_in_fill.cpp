@@ -1,4 +1,6 @@
 // The arithmetic of stand-ins; what needs a device is in stand_in.cpp.
+#include <algorithm>
+
 #include "models/errors.hpp"
 #include "replay/stand_in.hpp"
 
@@ -15,6 +17,13 @@ std::vector<GemmCount> fill_time(Ticks left, std::span<const GemmTime> times) {
     left.value -= count * time;
   }
   return result;
+}
+
+Ticks corrected(Ticks left, Ticks planned, Ticks measured, Ticks others) {
+  const double wanted = static_cast<double>((planned - others).value);
+  const double took = static_cast<double>((measured - others).value);
+  if (left.value <= 0 || wanted <= 0 || took <= 0) return left;
+  return to_ticks({to_seconds(left).value * std::clamp(wanted / took, 0.75, 4.0 / 3)});
 }
 
 ByteRange share_of(Bytes bytes, ElementRange range, Numel whole) {
