@@ -16,6 +16,15 @@
 using namespace ebb;
 using namespace ebb::replay;
 
+// By hand: products of 80 of an op's 100 took 90 of 110 (its other work takes 20): 80 * 80 / 90 next time.
+TEST_CASE("stand-ins that took too long get fewer products, in proportion") {
+  CHECK(corrected({80'000}, {100'000}, {110'000}, {20'000}).value == 71'111);
+  CHECK(corrected({80'000}, {100'000}, {100'000}, {20'000}).value == 80'000);
+  CHECK(corrected({80'000}, {100'000}, {500'000}, {20'000}).value == 60'000);  // by a quarter at most
+  CHECK(corrected({60'000}, {100'000}, {21'000}, {20'000}).value == 80'000);   // ... or a third more
+  CHECK(corrected({0}, {100'000}, {110'000}, {100'000}).value == 0);
+}
+
 TEST_CASE("the repeat shown is the median: the lower of two, the first of equal ones") {
   CHECK(median_index(std::vector<Ticks>{{7}}) == 0);
   CHECK(median_index(std::vector<Ticks>{{9}, {1}, {5}}) == 2);

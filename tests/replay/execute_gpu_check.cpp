@@ -1,6 +1,7 @@
 // execute() against reference(): on as many GPUs as there are, every job and policy of replay_cases.hpp must give the
-// reference's numbers bit for bit in every step, plain, and with poisoned memory and each stream slowed down in turn.
-// Needs GPUs, so it is no ctest. Run from the root of the tree: execute_gpu_check [GPUS]
+// the reference's numbers bit for bit in every step: plain, as a CUDA graph, and with poisoned memory and one stream
+// slowed down, another one from case to case. Needs GPUs, so it is no ctest. Run from the root of the tree:
+// execute_gpu_check [GPUS]
 #include <fmt/format.h>
 
 #include <cstdlib>
