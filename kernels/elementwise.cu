@@ -15,8 +15,7 @@ namespace ebb::kernels {
 namespace {
 
 constexpr std::int64_t kRow = kBlock * kWidth;
-template <int kVectors>
-constexpr std::int64_t kTile = kVectors * kRow;
+__host__ __device__ constexpr std::int64_t tile_of(int vectors) { return vectors * kRow; }
 constexpr int kCastVectors = 4;
 template <Type kType>
 constexpr int kScaleVectors = kType == Type::fp32 ? 2 : 4;
@@ -37,7 +36,7 @@ __device__ void map(const void* x, void* z, const Tile& tile, F f) {
     }
     return;
   }
-  for (std::int64_t i = tile.begin + threadIdx.x; i < tile.begin + kTile<kVectors>; i += kBlock) {
+  for (std::int64_t i = tile.begin + threadIdx.x; i < tile.begin + tile_of(kVectors); i += kBlock) {
     if (i < 0 || i >= tile.numel) continue;
     elements<kTo>(z)[i] = Values<kTo>::put(f(Values<kFrom>::get(elements<kFrom>(x)[i])));
   }
@@ -46,7 +45,7 @@ __device__ void map(const void* x, void* z, const Tile& tile, F f) {
 template <Type kType, int kRuns>
 __global__ void __launch_bounds__(kBlock)
     scale_kernel(void* base, const __grid_constant__ RunTable<kPlainArrays, kRuns> table, const float* coefficient) {
-  const Tile tile = table.template find<kTile<kScaleVectors<kType>>>(blockIdx.x);
+  const Tile tile = table.template find<tile_of(kScaleVectors<kType>)>(blockIdx.x);
   void* x = table.at(base, tile.run, kOffset);
   const float c = *coefficient;
   map<kType, kType, kScaleVectors<kType>>(x, x, tile, [c](float value) { return __fmul_rn(value, c); });
@@ -58,7 +57,7 @@ template <Type kFrom, Type kTo, int kRuns>
 __global__ void __launch_bounds__(kBlock)
     cast_kernel(const void* source, void* destination, const __grid_constant__ RunTable<kCastArrays, kRuns> table,
                 float scale) {
-  const Tile tile = table.template find<kTile<kCastVectors>>(blockIdx.x);
+  const Tile tile = table.template find<tile_of(kCastVectors)>(blockIdx.x);
   const void* x = table.at(source, tile.run, kSource);
   void* z = table.at(destination, tile.run, kDestination);
   map<kFrom, kTo, kCastVectors>(
@@ -67,7 +66,7 @@ __global__ void __launch_bounds__(kBlock)
 
 template <Type kType>
 int launch_scale_of(void* base, std::span<const Run> runs, const float* coefficient, cudaStream_t stream) {
-  return launch_runs(plain_entries(kType, base, runs), kTile<kScaleVectors<kType>>,
+  return launch_runs(plain_entries(kType, base, runs), tile_of(kScaleVectors<kType>),
                      [&]<int kRuns>(const RunTable<kPlainArrays, kRuns>& table, unsigned blocks) -> int {
                        return launch_kernel(scale_kernel<kType, kRuns>, blocks, stream, base, table, coefficient);
                      });
@@ -75,7 +74,7 @@ int launch_scale_of(void* base, std::span<const Run> runs, const float* coeffici
 
 template <Type kFrom, Type kTo>
 int launch_cast_of(const CastArrays& arrays, const std::vector<RunEntry<kCastArrays>>& entries, cudaStream_t stream) {
-  return launch_runs(entries, kTile<kCastVectors>,
+  return launch_runs(entries, tile_of(kCastVectors),
                      [&]<int kRuns>(const RunTable<kCastArrays, kRuns>& table, unsigned blocks) -> int {
                        return launch_kernel(cast_kernel<kFrom, kTo, kRuns>, blocks, stream, arrays.source,
                                             arrays.destination, table, arrays.scale);
