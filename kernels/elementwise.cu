@@ -14,12 +14,14 @@
 namespace ebb::kernels {
 namespace {
 
-constexpr int kVectors = 4;
 constexpr std::int64_t kRow = kBlock * kWidth;
-constexpr std::int64_t kTile = kRow * kVectors;
+__host__ __device__ constexpr std::int64_t tile_of(int vectors) { return vectors * kRow; }
+constexpr int kCastVectors = 4;
+template <Type kType>
+constexpr int kScaleVectors = kType == Type::fp32 ? 2 : 4;
 
 /// z[i] = f(x[i]) over a tile; x and z are the run's first elements, and may be the same.
-template <Type kFrom, Type kTo, class F>
+template <Type kFrom, Type kTo, int kVectors, class F>
 __device__ void map(const void* x, void* z, const Tile& tile, F f) {
   if (tile.whole) {
     const std::int64_t first = tile.begin + threadIdx.x * kWidth;
@@ -34,27 +36,19 @@ __device__ void map(const void* x, void* z, const Tile& tile, F f) {
     }
     return;
   }
-  for (std::int64_t i = tile.begin + threadIdx.x; i < tile.begin + kTile; i += kBlock) {
+  for (std::int64_t i = tile.begin + threadIdx.x; i < tile.begin + tile_of(kVectors); i += kBlock) {
     if (i < 0 || i >= tile.numel) continue;
     elements<kTo>(z)[i] = Values<kTo>::put(f(Values<kFrom>::get(elements<kFrom>(x)[i])));
   }
 }
 
-// A number that every block reads, kept in the SM's cache: streams of data would push it out, and a fetch by every warp
-// from the one place in the L2 cache where it lies would take that place's whole rate.
-__device__ float shared_number(const float* address) {
-  float x;
-  asm volatile("ld.global.L1::evict_last.f32 %0, [%1];" : "=f"(x) : "l"(address));
-  return x;
-}
-
 template <Type kType, int kRuns>
 __global__ void __launch_bounds__(kBlock)
     scale_kernel(void* base, const __grid_constant__ RunTable<kPlainArrays, kRuns> table, const float* coefficient) {
-  const Tile tile = table.template find<kTile>(blockIdx.x);
+  const Tile tile = table.template find<tile_of(kScaleVectors<kType>)>(blockIdx.x);
   void* x = table.at(base, tile.run, kOffset);
-  const float c = shared_number(coefficient);
-  map<kType, kType>(x, x, tile, [c](float value) { return __fmul_rn(value, c); });
+  const float c = *coefficient;
+  map<kType, kType, kScaleVectors<kType>>(x, x, tile, [c](float value) { return __fmul_rn(value, c); });
 }
 
 enum : int { kSource, kDestination, kCastArrays };
@@ -63,15 +57,16 @@ template <Type kFrom, Type kTo, int kRuns>
 __global__ void __launch_bounds__(kBlock)
     cast_kernel(const void* source, void* destination, const __grid_constant__ RunTable<kCastArrays, kRuns> table,
                 float scale) {
-  const Tile tile = table.template find<kTile>(blockIdx.x);
+  const Tile tile = table.template find<tile_of(kCastVectors)>(blockIdx.x);
   const void* x = table.at(source, tile.run, kSource);
   void* z = table.at(destination, tile.run, kDestination);
-  map<kFrom, kTo>(x, z, tile, [scale](float value) { return kTo == Type::fp8_e4m3 ? __fmul_rn(value, scale) : value; });
+  map<kFrom, kTo, kCastVectors>(
+      x, z, tile, [scale](float value) { return kTo == Type::fp8_e4m3 ? __fmul_rn(value, scale) : value; });
 }
 
 template <Type kType>
 int launch_scale_of(void* base, std::span<const Run> runs, const float* coefficient, cudaStream_t stream) {
-  return launch_runs(plain_entries(kType, base, runs), kTile,
+  return launch_runs(plain_entries(kType, base, runs), tile_of(kScaleVectors<kType>),
                      [&]<int kRuns>(const RunTable<kPlainArrays, kRuns>& table, unsigned blocks) -> int {
                        return launch_kernel(scale_kernel<kType, kRuns>, blocks, stream, base, table, coefficient);
                      });
@@ -79,10 +74,11 @@ int launch_scale_of(void* base, std::span<const Run> runs, const float* coeffici
 
 template <Type kFrom, Type kTo>
 int launch_cast_of(const CastArrays& arrays, const std::vector<RunEntry<kCastArrays>>& entries, cudaStream_t stream) {
-  return launch_runs(entries, kTile, [&]<int kRuns>(const RunTable<kCastArrays, kRuns>& table, unsigned blocks) -> int {
-    return launch_kernel(cast_kernel<kFrom, kTo, kRuns>, blocks, stream, arrays.source, arrays.destination, table,
-                         arrays.scale);
-  });
+  return launch_runs(entries, tile_of(kCastVectors),
+                     [&]<int kRuns>(const RunTable<kCastArrays, kRuns>& table, unsigned blocks) -> int {
+                       return launch_kernel(cast_kernel<kFrom, kTo, kRuns>, blocks, stream, arrays.source,
+                                            arrays.destination, table, arrays.scale);
+                     });
 }
 
 }  // namespace
