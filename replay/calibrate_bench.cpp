@@ -20,8 +20,10 @@ namespace {
 
 constexpr Bytes kBlock = 8_GiB;
 constexpr Bytes kLeastBlock = 1_GiB;
-/// More than any host's last-level cache; with many GPUs half of it, or pinning would take the minute.
-constexpr Bytes kPinned = 4_GiB;
+/// As much as a job's state, since hosts slow down with what the link walks over; with many GPUs half of it, or pinning
+/// would take the minute. A host with less room gets kLeastPinned, more than any last-level cache.
+constexpr Bytes kPinned = 16_GiB;
+constexpr Bytes kLeastPinned = 4_GiB;
 constexpr std::size_t kFewGpus = 4;
 constexpr Bytes kPageable = 1_GiB;
 
@@ -133,7 +135,14 @@ void Bench::make_gpu(BenchGpu& gpu, Bytes pinned) {
   const kernels::Run all{.offset = 0, .index = 0, .numel = gpu.block_bytes.value / 4};
   check(kernels::launch_fill_random(kernels::Type::fp32, gpu.block.get(), {&all, 1}, 1, 1e-2F, gpu.compute.get()),
         "launch_fill_random");
-  gpu.host.emplace(HostStoreOptions{.pinned = pinned, .pageable = kPageable, .device = gpu.device});
+  try {
+    gpu.host.emplace(HostStoreOptions{.pinned = pinned, .pageable = kPageable, .device = gpu.device});
+  } catch (const IoError&) {
+    if (pinned <= kLeastPinned) throw;
+    say(fmt::format("no room for that; {} instead", format_bytes(kLeastPinned)));
+    pinned = kLeastPinned;
+    gpu.host.emplace(HostStoreOptions{.pinned = pinned, .pageable = kPageable, .device = gpu.device});
+  }
   for (const std::string& said : gpu.host->remarks()) say(said);
   synchronize(gpu.compute.get());
   for (Bytes at{0}; at < pinned; at += gpu.block_bytes) {
