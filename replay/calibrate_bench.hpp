@@ -108,8 +108,9 @@ class CopyFlow {
 };
 
 // Parts of measure(), each adding its tables to `data`.
-void measure_copies(Bench& bench, CalibrationData& data);   // alone, together, all GPUs, pageable
-void measure_pinning(Bench& bench, CalibrationData& data);  // before the host is full of other pins
+/// `round`: what is measured once is so in round 0.
+void measure_copies(Bench& bench, int round, CalibrationData& data);  // alone, together, all GPUs, pageable
+void measure_pinning(Bench& bench, CalibrationData& data);            // before the host is full of other pins
 void measure_kernels(Bench& bench, CalibrationData& data);
 void measure_calls(Bench& bench, CalibrationData& data);        // and Adam on the host
 void measure_collectives(Bench& bench, CalibrationData& data);  // nothing with one GPU

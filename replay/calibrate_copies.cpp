@@ -22,7 +22,7 @@ constexpr std::array kTogether = {256_KiB, 1_MiB, 4_MiB, 16_MiB, 48_MiB, 64_MiB,
 constexpr std::array kAllGpus = {16_MiB, 64_MiB};
 /// Each flow moves about that much each way: a quarter of a second on PCIe Gen5.
 constexpr Bytes kFlow = 12_GiB;
-constexpr int kFlowRepeats = 4;
+constexpr int kFlowRepeats = 2;  // in each round
 constexpr std::int64_t kMostCopies = 2000;
 constexpr std::int64_t kLeastCopies = 12;
 
@@ -32,7 +32,7 @@ double since(Clock::time_point begin) { return std::chrono::duration<double>(Clo
 void copies_alone(Bench& bench, const BenchGpu& gpu, std::size_t index, bool to_device, Bytes bytes,
                   CalibrationData& data) {
   if (4 * bytes.value > std::min(gpu.host->pinned_bytes(), gpu.block_bytes).value) return;
-  const auto calls = static_cast<int>(std::clamp<std::int64_t>((2_GiB).value / bytes.value, 3, kAhead));
+  const auto calls = static_cast<int>(std::clamp<std::int64_t>((1_GiB).value / bytes.value, 2, kAhead));
   const std::int64_t places = gpu.host->pinned_bytes().value / bytes.value;
   void* stream = to_device ? gpu.in.get() : gpu.out.get();
   std::int64_t place = 0;
@@ -225,14 +225,14 @@ void measure_pinning(Bench& bench, CalibrationData& data) {
     data.pins.push_back({.what = "register", .bytes = bytes, .calls = 1, .seconds = seconds_to_register(bytes)});
 }
 
-void measure_copies(Bench& bench, CalibrationData& data) {
+void measure_copies(Bench& bench, int round, CalibrationData& data) {
   for (std::size_t g = 0; g < bench.gpus(); ++g) {
     const BenchGpu& gpu = bench.gpu(g);
     bench.say(fmt::format("GPU {}: copies alone", gpu.device));
     set_device(gpu.device);
     for (const Bytes bytes : kAlone)
       for (const bool to_device : {true, false}) copies_alone(bench, gpu, g, to_device, bytes, data);
-    if (g == 0) {
+    if (g == 0 && round == 0) {
       for (const bool to_device : {true, false}) mixed_copies(bench, gpu, g, to_device, data);
       pageable(bench, gpu, g, data);
     }
@@ -241,7 +241,7 @@ void measure_copies(Bench& bench, CalibrationData& data) {
       for (int repeat = 0; repeat < kFlowRepeats; ++repeat)
         flows_together(bench, {.first = g, .last = g + 1, .in = true, .out = true, .bytes = bytes}, data);
   }
-  if (bench.gpus() == 1) return;
+  if (bench.gpus() == 1 || round > 0) return;
   bench.say("copies of all GPUs at once");
   for (const Bytes bytes : kAllGpus) {
     for (const auto& [in, out] : {std::pair(true, false), std::pair(false, true), std::pair(true, true)})

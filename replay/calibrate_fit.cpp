@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "models/errors.hpp"
 
@@ -96,11 +97,16 @@ bool one_way(const FlowTime& flow) { return flow.h2d == 0 || flow.d2h == 0; }
 }  // namespace
 
 LinkFit fit_link(std::span<const CopyTime> copies) {
-  Fit<3> fit;
+  // Copies of one size and direction may have been measured several times: the median time counts.
+  std::map<std::tuple<bool, std::int64_t, std::int64_t>, std::vector<double>> times;
   for (const CopyTime& copy : copies) {
-    if (!copy.pinned || copy.mixed) continue;
-    const double bytes = as_double(copy.bytes) * static_cast<double>(copy.calls);
-    fit.add({static_cast<double>(copy.calls), copy.to_device ? bytes : 0, copy.to_device ? 0 : bytes}, copy.all.median);
+    if (copy.pinned && !copy.mixed) times[{copy.to_device, copy.bytes.value, copy.calls}].push_back(copy.all.median);
+  }
+  Fit<3> fit;
+  for (const auto& [what, seconds] : times) {
+    const auto [to_device, size, calls] = what;
+    const double bytes = static_cast<double>(size) * static_cast<double>(calls);
+    fit.add({static_cast<double>(calls), to_device ? bytes : 0, to_device ? 0 : bytes}, median(seconds));
   }
   EBB_ASSERT(!fit.empty());
   const auto x = fit.solve();

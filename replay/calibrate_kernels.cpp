@@ -38,7 +38,7 @@ class KernelBench {
     data_.kernels.push_back({.what = what, .bytes = {bytes}, .each = bench_.timed_burst(stream(), calls, enqueue)});
   }
   void adam(const char* what, std::int64_t numel, std::int64_t pieces, bool param);
-  void adam_foreach(std::int64_t numel);
+  void adam_foreach(std::int64_t numel, std::int64_t pieces);
   void memory_bound(std::int64_t numel);
   void device_copy();
   void adam_beside_copies();
@@ -95,11 +95,12 @@ void KernelBench::adam(const char* what, std::int64_t numel, std::int64_t pieces
   });
 }
 
-void KernelBench::adam_foreach(std::int64_t numel) {
+void KernelBench::adam_foreach(std::int64_t numel, std::int64_t pieces) {
   const auto calls = static_cast<int>(std::clamp<std::int64_t>(numel_ / numel, 2, 8));
   // Plans count the bytes of the fused kernel.
   add("adam_foreach", kernels::adamw_bytes(arrays(false)) * numel, calls, [&](int i) {
-    check(kernels::launch_adamw_foreach(arrays(false), runs(numel, 1, i), step_, gpu_.array(kScratchArray), stream()),
+    check(kernels::launch_adamw_foreach(arrays(false), runs(numel, pieces, i), step_, gpu_.array(kScratchArray),
+                                        stream()),
           "launch_adamw_foreach");
   });
 }
@@ -195,8 +196,8 @@ void KernelBench::run() {
     adam("adam_bf16", numel, 1, true);
   }
   adam("adam_runs", numel_, 300, false);
-  adam_foreach(std::min(numel_, slot * 16));
-  adam_foreach(numel_);
+  adam_foreach(std::min(numel_, slot * 16), 32);
+  adam_foreach(numel_, 1);
   memory_bound(numel_);
   device_copy();
   prepare();

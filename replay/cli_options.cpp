@@ -64,6 +64,12 @@ std::optional<StreamKind> stream_of(const std::optional<std::string>& word) {
                    did_you_mean(*word, known, "streams"));
 }
 
+/// A flag that turns something off. (CLI11's own way shows as "--flag{false}" in the help.)
+void add_without(CLI::App& command, const char* flag, bool& on, const char* help) {
+  command.add_flag_callback(
+      flag, [&on] { on = false; }, help);
+}
+
 void add_run(CLI::App& app, RunOptions& o, Words& words) {
   CLI::App* command = app.add_subcommand("run", "Execute plans on this machine's GPUs: times, memory, numbers");
   command->add_option("PLAN", o.plans, "plan files, written with ebb simulate JOB --policy P -o FILE")
@@ -77,8 +83,10 @@ void add_run(CLI::App& app, RunOptions& o, Words& words) {
   add_text(*command, "--seed", words.seed, "of parameters and gradients (1)", "S");
   command->add_flag("--digests", o.execute.training.digests, "check sums of all state after every step");
   command->add_flag("--graph", o.execute.graph, "capture into CUDA graphs what lies between host waits");
-  command->add_flag("!--no-compute", o.execute.compute, "leave out the products that stand in for the model");
-  command->add_flag("!--no-framework-time", o.execute.framework_time, "leave out the framework's own CPU time");
+  add_without(*command, "--no-compute", o.execute.compute, "leave out the products that stand in for the model");
+  add_without(*command, "--no-framework-time", o.execute.framework_time, "leave out the framework's own CPU time");
+  add_without(*command, "--no-gate", o.execute.gate,
+              "start without holding the streams: for tools that serialise kernels");
   command->add_flag("--alone", o.execute.alone, "leave out collectives with ranks that are not in the file");
   add_text(*command, "--slow", words.slow, "delay every op of one stream: host, compute, h2d, d2h or comm", "STREAM");
   command->add_flag("--poison", o.execute.poison, "fill device memory with NaN at every allocation");

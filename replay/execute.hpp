@@ -31,13 +31,14 @@ class NcclError : public std::runtime_error {
 
 struct ExecuteOptions {
   TrainingOptions training{.adam = {}, .digests = false};
-  int warmups = 3;  // the first loads kernels, the others also teach stand-ins how long they last
+  int warmups = 3;  // the first loads kernels, the others teach stand-ins how long they last
   int repeats = 5;
   std::vector<int> devices;        // by plan; empty: 0, 1, ...
   bool alone = false;              // collectives whose other ranks are not here are left out, and said so
   bool graph = false;              // capture what lies between host waits into CUDA graphs, where the plan allows it
   bool compute = true;             // GEMM stand-ins for forward and backward; off: only their gradients
   bool framework_time = true;      // host work takes the time that the plan's cluster gives it
+  bool gate = true;                // hold all streams at the start of a step; off: tools that run one kernel at a time
   bool link = true;                // afterwards: what the link carries both ways in copies of the plan's slots
   bool poison = false;             // fill device memory with poison at every allocation
   std::optional<StreamKind> slow;  // delay every op of this stream: makes a missing dependency show

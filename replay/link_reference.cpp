@@ -31,7 +31,9 @@ class Passes {
       : store_(store),
         slot_(slot),
         places_(store.pinned_bytes().value / slot.value),
-        windows_(make_device_bytes(kWindows * slot)) {}
+        windows_(make_device_bytes(kWindows * slot)) {
+    check(cudaMemset(windows_.get(), 0, static_cast<std::size_t>((kWindows * slot).value)), "cudaMemset");
+  }
 
   std::int64_t copies() const { return std::min(std::max(places_, std::int64_t{100}), kMostCopies); }
 

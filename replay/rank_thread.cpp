@@ -74,12 +74,12 @@ class Rank {
   }
 
   bool timed() const { return step_ > options_.warmups; }
-  // Not the first: kernels are loaded in it.
-  bool learns() const { return !timed() && step_ > 1 && gemm_size(options_, actions_) > 0; }
+  // Clocks go on changing for seconds, so timed steps teach the next ones too. Not the first: kernels are loaded in it.
+  bool learns() const { return step_ > 1 && gemm_size(options_, actions_) > 0; }
 
   // The first step is never held: kernels are loaded and communicators connect in it, which waits for the device.
   void this_step(Issuer& issuer, int step, std::uint64_t seed) {
-    const bool held = step > 1;
+    const bool held = step > 1 && options_.gate;
     step_ = step;
     issuer.begin_step({static_cast<std::uint32_t>(step), seed, kernels::adamw_step(options_.training.adam, step)});
     walk_.begin_step(timed() || learns());
@@ -117,10 +117,8 @@ class Rank {
     record_.numbers.steps.push_back(numbers);
     if (!timed() && !learns()) return;
     Timeline times = walk_.clock().read(*program_.plan, issue_, shared_.gate.opened_at());
-    if (timed())
-      record_.repeats.push_back(std::move(times));
-    else
-      stand_ins_.learn(times);
+    if (learns()) stand_ins_.learn(times);
+    if (timed()) record_.repeats.push_back(std::move(times));
   }
 
   void conclude() {

@@ -2,7 +2,7 @@
 //
 // A stand-in does what consequences need (loss or gradients over its parameters, activations overwritten) and fills up
 // the rest of its time with products. How many follows from times measured on the device at setup, alone, and then from
-// what the ops took in the warm-up steps: a product's time depends on clocks, and those on how long the device rested
+// what the ops took in the step before: a product's time depends on clocks, and those on how long the device rested
 // before, so that the same products take 2 % more in a step without pauses and 2 % less in one with long ones.
 // Not here: the issue of the ops themselves (issuer.hpp).
 #pragma once
@@ -60,7 +60,7 @@ class StandIns {
 
   std::span<const GemmCount> products(std::uint32_t op) const;
   std::int64_t launches(std::uint32_t op) const;
-  /// A warm-up step took these times (by op): the next one shall last as planned.
+  /// A step took these times (by op): the next one shall last as planned.
   void learn(const Timeline& measured);
   /// Stand-ins that must last longer than planned, if any: one clause.
   const std::string& remark() const { return remark_; }
