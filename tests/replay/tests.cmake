@@ -9,6 +9,7 @@ ebb_test(replay_tests LIBS ebb_replay_command ebb_planner SOURCES
   replay/host_limits_test.cpp
   replay/host_region_test.cpp
   replay/issue_plan_test.cpp
+  replay/measured_replay_test.cpp
   replay/mutation_test.cpp
   replay/oracle_test.cpp
   replay/preflight_test.cpp
