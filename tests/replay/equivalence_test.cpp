@@ -170,3 +170,13 @@ TEST_CASE("Spread and link rates of a measured timeline, by hand") {
   CHECK(rates.d2h.value == Approx(300 / 30e-6));
   CHECK(rates.together.value == Approx(500 / 40e-6));
 }
+
+TEST_CASE("the README shows what its equivalence command prints") {
+  const std::string readme = contents(EBB_SOURCE_DIR "/README.md");
+  const Outcome outcome =
+      run_replay("equivalence ../../gpu/replay-small.yaml --policy pipelined --chunk-numel 100000 --slots 3");
+  CHECK(outcome.code == 0);
+  const std::string command =
+      "$ ebb-replay equivalence tests/gpu/replay-small.yaml --policy pipelined --chunk-numel 100000 --slots 3\n";
+  CHECK(readme.find(command + outcome.out + "```") != std::string::npos);
+}
