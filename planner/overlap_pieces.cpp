@@ -67,7 +67,8 @@ PaddedOrder padded_order(const Job& job, const StageLayout& stage) {
   };
   std::vector<BucketPlace> places;
   for_each_bucket(job, stage, [&](std::size_t p, std::size_t b, std::size_t k) { places.push_back({p, b, k}); });
-  std::stable_sort(places.begin(), places.end(), [](const BucketPlace& a, const BucketPlace& b) { return a.piece < b.piece; });
+  std::stable_sort(places.begin(), places.end(),
+                   [](const BucketPlace& a, const BucketPlace& b) { return a.piece < b.piece; });
   PaddedOrder order;
   for (const BufferLayout& buffer : stage.buffers) order.begin.emplace_back(buffer.buckets.size());
   Numel begin{0};

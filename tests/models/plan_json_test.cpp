@@ -101,7 +101,8 @@ TEST_CASE("an empty plan survives JSON") {
 
 TEST_CASE("the text is stable and readable") {
   const std::string text = to_json(small_plan());
-  REQUIRE(text.starts_with("{\n\"format\": \"ebb-plan\",\n\"version\": 2,\n\"ranks\": [\n{\n\"job\": \"a \\\"job\\\"\",\n"));
+  REQUIRE(text.starts_with(
+      "{\n\"format\": \"ebb-plan\",\n\"version\": 2,\n\"ranks\": [\n{\n\"job\": \"a \\\"job\\\"\",\n"));
   REQUIRE(text.find("\n{\"kind\":\"copy-h2d\",\"phase\":\"step\",\"stream\":1,\"states\":[\"exp_avg\",\"exp_avg_sq\","
                     "\"master\"],\"chunk\":0,\"calls\":6,\"deps\":[0],\"buffer\":0,\"bytes\":12000,\"range\":[0,1000]},"
                     "\n") != std::string::npos);
@@ -115,12 +116,14 @@ TEST_CASE("a damaged plan is refused with the path of what is wrong") {
   REQUIRE(error_with("\"rank\": 7", "\"rank\": -7") ==
           "plan.json: ranks[0].rank: expected a whole number from 0 to 4294967295, found -7");
   REQUIRE(error_with("\"rank\": 7", "\"rank\": 7.5").find("found 7.5") != std::string::npos);
-  REQUIRE(error_with("\"bytes\":4000", "\"bytes\":18446744073709551615").starts_with("plan.json: ranks[0].ops[3].bytes: "));
+  REQUIRE(
+      error_with("\"bytes\":4000", "\"bytes\":18446744073709551615").starts_with("plan.json: ranks[0].ops[3].bytes: "));
   REQUIRE(error_with("\"kind\":\"copy-h2d\"", "\"kind\":\"copy-h2b\"") ==
           "plan.json: ranks[0].ops[1].kind: unknown word \"copy-h2b\"; did you mean \"copy-h2d\"?");
   REQUIRE(error_with("\"deps\":[0]", "\"deps\":[1]") ==
           "plan.json: ranks[0].ops[1].deps[0]: expected a whole number from 0 to 0, found 1");  // of itself
-  REQUIRE(error_with("\"stream\":1", "\"stream\":3").starts_with("plan.json: ranks[0].ops[1].stream: expected a whole number"));
+  REQUIRE(error_with("\"stream\":1", "\"stream\":3")
+              .starts_with("plan.json: ranks[0].ops[1].stream: expected a whole number"));
   REQUIRE(error_with("\"buffer\":0", "\"bufer\":0") ==
           "plan.json: ranks[0].ops[0]: unknown key \"bufer\"; did you mean \"buffer\"?");
   REQUIRE(error_with("\"range\":[0,1000]", "\"range\":[5,4]").starts_with("plan.json: ranks[0].ops[1].range[1]: "));
