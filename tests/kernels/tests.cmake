@@ -10,6 +10,8 @@ ebb_test(kernels_tests LIBS ebb_kernels_ref SOURCES
 # The tests compute what they expect themselves, with the references' rounding.
 target_compile_options(kernels_tests PRIVATE -ffp-contract=off)
 if(EBB_HAVE_CUDA)
+  target_sources(kernels_tests PRIVATE kernels/run_table_test.cpp)  # host code, but of a header that names CUDA's types
+  target_include_directories(kernels_tests SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
   # Need a GPU to run, so they are no ctests: run bin/kernels_gpu_check and bin/kernels_bench by hand.
   add_executable(kernels_gpu_check
     kernels/gpu/check_adamw.cpp
