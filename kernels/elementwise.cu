@@ -17,6 +17,7 @@ namespace {
 constexpr std::int64_t kRow = kBlock * kWidth;
 __host__ __device__ constexpr std::int64_t tile_of(int vectors) { return vectors * kRow; }
 constexpr int kCastVectors = 4;
+// Scaling fp32 in place: on one H200 0.99 of a device copy with two vectors a thread, 0.94 to 0.96 with four.
 template <Type kType>
 constexpr int kScaleVectors = kType == Type::fp32 ? 2 : 4;
 

@@ -43,6 +43,8 @@ void append_phases(std::string& text, const DiffRank& rank, const Style& style) 
 
 std::string rate(const std::optional<BytesPerSecond>& rate) { return rate ? format_bandwidth(*rate) : "-"; }
 
+constexpr double kWorthSharing = 0.005;  // of the step
+
 void append_classes(std::string& text, const DiffRank& rank, const Style& style) {
   Table table({{"ops", Align::left},
                {"count"},
@@ -58,7 +60,8 @@ void append_classes(std::string& text, const DiffRank& rank, const Style& style)
   Seconds all{0};
   for (const DiffClass& c : rank.classes) all += c.difference();
   for (const DiffClass& c : rank.classes) {
-    const bool shared = std::abs(all.value) > 0;
+    // Shares of next to nothing would be hundreds of per cent that cancel out.
+    const bool shared = std::abs(all.value) > kWorthSharing * rank.step.predicted.value;
     table.add_row({c.name, c.ops > 0 ? fmt::format("{}", c.ops) : "-", c.bytes.value > 0 ? format_bytes(c.bytes) : "-",
                    format_seconds(c.busy_predicted), format_seconds(c.busy_measured), rate(c.rate_predicted),
                    rate(c.rate_measured), format_seconds(c.exposed_predicted), format_seconds(c.exposed_measured),
