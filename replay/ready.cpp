@@ -86,20 +86,6 @@ ReadyNorm ready_norm(const Action& action) {
 
 }  // namespace
 
-kernels::Type kernel_type(Dtype type) {
-  switch (type) {
-    case Dtype::fp32:
-      return kernels::Type::fp32;
-    case Dtype::bf16:
-      return kernels::Type::bf16;
-    case Dtype::fp16:
-      return kernels::Type::fp16;
-    case Dtype::fp8:
-      return kernels::Type::fp8_e4m3;
-  }
-  return kernels::Type::fp32;
-}
-
 std::vector<Ready> ready_actions(const Program& program) {
   const Plan& plan = *program.plan;
   EBB_ASSERT(program.actions.size() == plan.ops.size());

@@ -13,11 +13,10 @@
 #include "kernels/adamw.hpp"
 #include "kernels/runs.hpp"
 #include "kernels/types.hpp"
+#include "replay/kernel_type.hpp"
 #include "replay/program.hpp"
 
 namespace ebb::replay {
-
-kernels::Type kernel_type(Dtype type);
 
 /// Where runs of one state lie, for digests.
 struct DigestRuns {

@@ -19,7 +19,7 @@ void gather(std::span<const Member> members, const std::vector<std::byte*>& data
 }
 
 void reduce(const std::vector<std::byte*>& data, ElementRange bucket, Dtype dtype, bool scatter) {
-  const kernels::Type type = type_of(dtype);
+  const kernels::Type type = kernel_type(dtype);
   const auto members = static_cast<std::int64_t>(data.size());
   const std::int64_t part = ceil_div(bucket.numel().value, members);
   for (std::int64_t i = 0; i < bucket.numel().value; ++i) {

@@ -44,10 +44,10 @@ void ReferenceRank::operate(const DeviceAdam& adam) {
                                     .exp_avg_sq = data(adam.moments),
                                     .master = data(adam.masters),
                                     .param = adam.params.valid() ? data(adam.params) : nullptr,
-                                    .grad_type = type_of(adam.grad_type),
-                                    .exp_avg_type = type_of(precision.exp_avg),
-                                    .exp_avg_sq_type = type_of(precision.exp_avg_sq),
-                                    .param_type = type_of(precision.params)};
+                                    .grad_type = kernel_type(adam.grad_type),
+                                    .exp_avg_type = kernel_type(precision.exp_avg),
+                                    .exp_avg_sq_type = kernel_type(precision.exp_avg_sq),
+                                    .param_type = kernel_type(precision.params)};
   const auto step = static_cast<std::int64_t>(numbers_.steps.size()) + 1;
   kernels::adamw_ref(arrays, adamw_runs(adam.runs), kernels::adamw_step(options_.adam, step));
   if (!options_.digests) return;
@@ -79,13 +79,13 @@ void ReferenceRank::operate(const Cast& cast) {
   for (const CastRun& run : cast.runs) runs.push_back({run.from.value, run.to.value, run.numel.value});
   kernels::cast_ref({.source = data(cast.from),
                      .destination = data(cast.to),
-                     .source_type = type_of(cast.from_type),
-                     .destination_type = type_of(cast.to_type)},
+                     .source_type = kernel_type(cast.from_type),
+                     .destination_type = kernel_type(cast.to_type)},
                     runs);
 }
 
 void ReferenceRank::operate(const Norm& norm) {
-  const float sum = kernels::sum_of_squares_ref(type_of(norm.type), data(norm.grads), grad_runs(norm.runs));
+  const float sum = kernels::sum_of_squares_ref(kernel_type(norm.type), data(norm.grads), grad_runs(norm.runs));
   std::memcpy(data(norm.norm) + NormWords::kSumOfSquares, &sum, sizeof sum);
 }
 
@@ -98,7 +98,7 @@ void ReferenceRank::operate(const Clip& clip) {
   kernels::clip_coefficient_ref({.sum = &sum, .coefficient = &coefficient, .nonfinite = &nonfinite}, options_.max_norm);
   std::memcpy(words + NormWords::kCoefficient, &coefficient, sizeof coefficient);
   std::memcpy(words + NormWords::kNonFinite, &nonfinite, sizeof nonfinite);
-  kernels::scale_ref(type_of(clip.type), data(clip.grads), grad_runs(clip.runs), coefficient);
+  kernels::scale_ref(kernel_type(clip.type), data(clip.grads), grad_runs(clip.runs), coefficient);
   now_.sum_of_squares = sum;
 }
 
@@ -110,7 +110,7 @@ void ReferenceRank::operate(const Stand& stand) {
   const std::int64_t begin = stand.range.begin;
   const Precision& precision = plan().precision;
   const kernels::ObjectiveParams params{.data = data(program_->params) + begin * size_of(precision.params),
-                                        .type = type_of(precision.params),
+                                        .type = kernel_type(precision.params),
                                         .begin = begin,
                                         .numel = stand.range.numel().value};
   const kernels::ObjectiveKey key{.seed = seed_,
@@ -120,7 +120,7 @@ void ReferenceRank::operate(const Stand& stand) {
   if (stand.backward) {
     kernels::objective_gradient_ref(params, key,
                                     {.data = data(program_->grads) + begin * size_of(precision.grads),
-                                     .type = type_of(precision.grads),
+                                     .type = kernel_type(precision.grads),
                                      .scale = program_->gradient_scale,
                                      .accumulate = true});
     return;

@@ -48,20 +48,6 @@ struct NamedBuffers {
 
 }  // namespace
 
-kernels::Type type_of(Dtype type) {
-  switch (type) {
-    case Dtype::fp32:
-      return kernels::Type::fp32;
-    case Dtype::bf16:
-      return kernels::Type::bf16;
-    case Dtype::fp16:
-      return kernels::Type::fp16;
-    case Dtype::fp8:
-      return kernels::Type::fp8_e4m3;
-  }
-  return kernels::Type::fp32;
-}
-
 ReferenceRank::ReferenceRank(const Program& program, const TrainingOptions& options)
     : program_(&program), options_(options), seed_(options.seed) {
   pinned_.resize(static_cast<std::size_t>(program.pinned.value), std::byte{kernels::kPoison});
@@ -105,8 +91,8 @@ void ReferenceRank::bind() {
 
 void ReferenceRank::first_values() {
   const kernels::Run all{.offset = 0, .index = 0, .numel = program_->padded.value};
-  kernels::fill_random_ref(type_of(plan().precision.params), data(program_->params), std::span(&all, 1), options_.seed,
-                           1);
+  kernels::fill_random_ref(kernel_type(plan().precision.params), data(program_->params), std::span(&all, 1),
+                           options_.seed, 1);
   for (const StatePlace& place : program_->before) {
     std::byte* const at = state(place);
     const kernels::Run run{.offset = 0, .index = place.at.value, .numel = place.elements.numel().value};
@@ -204,7 +190,7 @@ RankNumbers ReferenceRank::finish() {
 void ReferenceRank::digest(Dtype type, const std::byte* base, StateBits state, std::int64_t element, Bytes at,
                            Numel numel) {
   const kernels::Run run{.offset = at.value, .index = element, .numel = numel.value};
-  now_.digest += kernels::digest_ref(type_of(type), base, std::span(&run, 1), digest_tag(state));
+  now_.digest += kernels::digest_ref(kernel_type(type), base, std::span(&run, 1), digest_tag(state));
 }
 
 }  // namespace ebb::replay

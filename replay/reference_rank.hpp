@@ -10,12 +10,11 @@
 #include <cstddef>
 #include <vector>
 
+#include "replay/kernel_type.hpp"
 #include "replay/program.hpp"
 #include "replay/reference.hpp"
 
 namespace ebb::replay {
-
-kernels::Type type_of(Dtype type);
 
 class ReferenceRank {
  public:
