@@ -5,6 +5,7 @@ ebb_test(kernels_tests LIBS ebb_kernels_ref SOURCES
   kernels/gemm_test.cpp
   kernels/norm_test.cpp
   kernels/objective_test.cpp
+  kernels/quick_division_test.cpp
   kernels/types_test.cpp
 )
 # The tests compute what they expect themselves, with the references' rounding.
@@ -15,13 +16,15 @@ if(EBB_HAVE_CUDA)
   # Need a GPU to run, so they are no ctests: run bin/kernels_gpu_check and bin/kernels_bench by hand.
   add_executable(kernels_gpu_check
     kernels/gpu/check_adamw.cpp
+    kernels/gpu/check_division.cpp
     kernels/gpu/check_elementwise.cpp
     kernels/gpu/check_large.cpp
     kernels/gpu/check_others.cpp
     kernels/gpu/check_sums.cpp
+    kernels/gpu/divide.cu
     kernels/gpu/kernels_gpu_check.cpp
   )
-  target_link_libraries(kernels_gpu_check PRIVATE ebb_kernels ebb_kernels_ref CUDA::cudart_static)
+  target_link_libraries(kernels_gpu_check PRIVATE ebb_kernels ebb_kernels_ref ebb_cuda_options CUDA::cudart_static)
   add_executable(kernels_bench
     kernels/gpu/bench_adamw.cpp
     kernels/gpu/bench_report.cpp

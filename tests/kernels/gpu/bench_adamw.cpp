@@ -78,6 +78,7 @@ void bench_adamw_all(Report& report, const Memory& m) {
   for (const Pieces& p : {small, large, shards}) bench_adamw(report, "adamw fp32", a, p, adamw_runs(a, p));
   bench_adamw(report, "adamw fp32, shifted together", a, small, adamw_runs(a, small, 1));
   bench_adamw(report, "adamw fp32, shifted apart", a, small, adamw_runs(a, small, 1, true));
+  bench_copy(report, m);
   a.param = m.param.get();
   for (const auto& [type, word] : {std::pair(Type::bf16, "bf16"), {Type::fp16, "fp16"}, {Type::fp8_e4m3, "fp8"}}) {
     a.param_type = type;
@@ -85,13 +86,15 @@ void bench_adamw_all(Report& report, const Memory& m) {
       bench_adamw(report, std::string("adamw fp32, param ") + word, a, p, adamw_runs(a, p));
     }
   }
+  bench_copy(report, m);
   constexpr struct {
     const char* name;
     Type grad, exp_avg, exp_avg_sq;
   } kNarrow[] = {{"adamw, moments bf16", Type::fp32, Type::bf16, Type::bf16},
                  {"adamw, grad bf16", Type::bf16, Type::fp32, Type::fp32},
                  {"adamw, all bf16 but master", Type::bf16, Type::bf16, Type::bf16},
-                 {"adamw, exp_avg bf16", Type::fp32, Type::bf16, Type::fp32}};
+                 {"adamw, exp_avg bf16", Type::fp32, Type::bf16, Type::fp32},
+                 {"adamw, exp_avg_sq bf16", Type::fp32, Type::fp32, Type::bf16}};
   for (const auto& types : kNarrow) {
     fill_state(m, types.grad);
     AdamwArrays narrow = arrays_of(m, types.grad, types.exp_avg, types.exp_avg_sq);
@@ -100,6 +103,7 @@ void bench_adamw_all(Report& report, const Memory& m) {
     for (const Pieces& p : {large, shards}) {
       bench_adamw(report, std::string(types.name) + ", param bf16", narrow, p, adamw_runs(narrow, p));
     }
+    bench_copy(report, m);
   }
 }
 

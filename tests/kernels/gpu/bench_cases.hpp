@@ -71,7 +71,10 @@ inline void fill_state(const Memory& m, Type grad_type) {
   check(launch_fill_bytes(Type::fp32, m.exp_avg_sq.get(), {&all, 1}, 0, nullptr), "fill");
 }
 
-// bench_adamw.cpp
+// kernels_bench.cpp
+void bench_copy(Report& report, const Memory& m);
+
+// bench_adamw.cpp; the first makes its own copies, the last one at its end.
 void bench_adamw_all(Report& report, const Memory& m);
 void bench_foreach(Report& report, const Memory& m);
 void bench_launches(Report& report, const Memory& m);

@@ -13,6 +13,7 @@ Report::Report(const char* path) {
 }
 
 Report::~Report() {
+  for (const Measurement& m : waiting_) write(m, 0);
   if (file_ != nullptr && std::fclose(file_) != 0) std::perror("kernels_bench");
 }
 
@@ -25,9 +26,18 @@ void Report::device(const std::string& name, int driver, int runtime) {
                runtime);
 }
 
-void Report::add(const Measurement& m) {
+void Report::add_copy(const Measurement& copy) {
+  const double rate = static_cast<double>(copy.bytes) / copy.seconds;
+  for (const Measurement& m : waiting_) write(m, (last_copy_ + rate) / 2);
+  waiting_.clear();
+  last_copy_ = rate;
+  if (first_copy_ == 0) first_copy_ = rate;
+  write(copy, first_copy_);
+}
+
+void Report::write(const Measurement& m, double baseline) {
   const double rate = static_cast<double>(m.bytes) / m.seconds;
-  const double of_copy = baseline_ > 0 ? rate / baseline_ : 0;
+  const double of_copy = baseline > 0 ? rate / baseline : 0;
   const double elements_per_second = static_cast<double>(m.elements) / m.seconds;
   std::printf("%-36s %12lld %6lld %10.2f ", m.name.c_str(), static_cast<long long>(m.elements),
               static_cast<long long>(m.runs), m.seconds * 1e6);

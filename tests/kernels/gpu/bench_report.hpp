@@ -1,9 +1,12 @@
-// One line a measurement, on the terminal and as JSON lines in a file.
+// One line a measurement, on the terminal and as JSON lines in a file. Rates are given in parts of a copy's, which is
+// measured again and again: a measurement counts against the mean of the copies before and after it, so that a device
+// that warms up or slows down in between does so for both.
 #pragma once
 
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 namespace ebb::kernels::gpu {
 
@@ -26,12 +29,17 @@ class Report {
   Report& operator=(const Report&) = delete;
 
   void device(const std::string& name, int driver, int runtime);
-  /// Rates are compared with this one, in bytes per second read and written.
-  void baseline(double bytes_per_second) { baseline_ = bytes_per_second; }
-  void add(const Measurement& m);
+  /// A copy: writes what was added since the last one, then itself in parts of the first.
+  void add_copy(const Measurement& copy);
+  /// Is written with the next copy, or at the end without a comparison.
+  void add(const Measurement& m) { waiting_.push_back(m); }
 
  private:
-  double baseline_ = 0;
+  // `baseline`: of the copy, bytes per second read and written; 0: no comparison.
+  void write(const Measurement& m, double baseline);
+
+  std::vector<Measurement> waiting_;
+  double first_copy_ = 0, last_copy_ = 0;
   std::FILE* file_ = nullptr;
 };
 

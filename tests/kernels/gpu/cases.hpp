@@ -63,7 +63,8 @@ struct Values32 {
 /// Values of many magnitudes in an array of `type`.
 inline std::vector<char> random_array(Type type, std::int64_t numel, const Values32& what, std::mt19937& engine) {
   constexpr std::uint32_t kSpecials[] = {0x7f800000, 0xff800000, 0x7fc00000, 0xffc01234, 0x00000001,
-                                         0x80000000, 0x007fffff, 0x7f61b1e6, 0x3f808000, 0x3f818000};
+                                         0x80000000, 0x007fffff, 0x7f61b1e6, 0x3f808000, 0x3f818000,
+                                         0x12800000, 0x17800000, 0x4e800000};  // the last: ends of quick divisions
   std::normal_distribution<float> normal;
   std::vector<char> bytes(static_cast<std::size_t>(numel * bytes_of(type)));
   for (std::int64_t i = 0; i < numel; ++i) {

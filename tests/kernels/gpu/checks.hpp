@@ -3,6 +3,7 @@
 
 namespace ebb::kernels::gpu {
 
+bool check_division();
 bool check_adamw();
 bool check_foreach();
 bool check_norm();
