@@ -46,6 +46,7 @@ template <Type kGradType, Type kExpAvgType, Type kExpAvgSqType>
 struct Kind {
   static constexpr Type kGrad = kGradType, kAvg = kExpAvgType, kSq = kExpAvgSqType;
   static constexpr bool kQuick = kAvg == Type::bf16 || kSq == Type::bf16;
+  static constexpr int kFew = kAvg == kSq ? kFewRuns : kMaxRuns;  // moments of two types are rare
 };
 constexpr int kVectors = 2;  // a thread
 constexpr std::int64_t kRow = kBlock * kWidth;
@@ -179,7 +180,7 @@ __global__ void __launch_bounds__(kBlock)
 template <class K>
 int launch_kind(const AdamwArrays& arrays, const std::vector<RunEntry<kAdamwArrays>>& entries, const AdamwStep& step,
                 cudaStream_t stream) {
-  return launch_runs(
+  return launch_runs<K::kFew>(
       entries, kTile, [&]<int kRuns>(const RunTable<kAdamwArrays, kRuns>& table, unsigned blocks) -> int {
         return launch_kernel(adamw_kernel<K, kRuns>, blocks, stream, arrays, step, quick::constants(step), table);
       });
