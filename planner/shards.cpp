@@ -72,15 +72,15 @@ class ShardLists {
     const Parameter& parameter = stage_.parameters[range.parameter];
     const std::uint16_t optimizer = optimizer_of(stage_, stage_.buffers[buffer], parameter);
     const std::uint16_t group = group_of(stage_, parameter);
-    lists_[static_cast<std::size_t>(optimizer * kGroups + group)].push_back({.parameter = range.parameter,
-                                                                             .buffer = buffer,
-                                                                             .bucket = range.bucket,
-                                                                             .optimizer = optimizer,
-                                                                             .group = group,
-                                                                             .numel = numel,
-                                                                             .offset = offset,
-                                                                             .start = range.start + offset,
-                                                                             .moments = moments_of(stage_, parameter)});
+    lists_[std::size_t{optimizer} * kGroups + group].push_back({.parameter = range.parameter,
+                                                                .buffer = buffer,
+                                                                .bucket = range.bucket,
+                                                                .optimizer = optimizer,
+                                                                .group = group,
+                                                                .numel = numel,
+                                                                .offset = offset,
+                                                                .start = range.start + offset,
+                                                                .moments = moments_of(stage_, parameter)});
   }
 
   std::vector<Shard> take() {

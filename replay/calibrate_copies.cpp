@@ -96,9 +96,9 @@ struct Shape {
 };
 
 std::vector<CopyFlow> start_flows(Bench& bench, const Shape& shape) {
-  const auto count = std::clamp<std::int64_t>(
-      static_cast<std::int64_t>(bench.longer() * static_cast<double>(kFlow.value / shape.bytes.value)), kLeastCopies,
-      kMostCopies);
+  const std::int64_t usual = kFlow.value / shape.bytes.value;
+  const auto count =
+      std::clamp(static_cast<std::int64_t>(bench.longer() * static_cast<double>(usual)), kLeastCopies, kMostCopies);
   const int step = bench.next_step();
   std::vector<CopyFlow> flows;
   std::vector<int> devices;

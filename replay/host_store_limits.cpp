@@ -162,7 +162,7 @@ HostVerdict judge_host_memory(Bytes pinned, Bytes pageable, const HostLimits& li
 
 std::string explain_pin_failure(Bytes pinned, const HostLimits& limits) {
   std::string limit_text;
-  const auto add = [&limit_text](std::string clause) {
+  const auto add = [&limit_text](const std::string& clause) {
     if (!limit_text.empty()) limit_text += ", ";
     limit_text += clause;
   };
