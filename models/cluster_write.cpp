@@ -108,8 +108,10 @@ std::string figure_lines(const Block& block) {
 std::string cluster_file_text(const Cluster& cluster, std::span<const std::string> comments) {
   std::string text;
   for (const std::string& comment : comments) {
-    EBB_ASSERT(comment.find('\n') == std::string::npos);
-    text += fmt::format("# {}\n", comment);
+    std::string line = comment;  // a line of its own, whatever is in it
+    for (char& c : line)
+      if (static_cast<unsigned char>(c) < ' ') c = ' ';
+    text += fmt::format("# {}\n", line);
   }
   text += fmt::format("name: {}\ngpus_per_host: {}\n", YamlWriter::scalar(cluster.name), cluster.gpus_per_host);
   text += fmt::format("gpu:\n  name: {}\n", YamlWriter::scalar(cluster.gpu.name)) + figure_lines(cluster.gpu);

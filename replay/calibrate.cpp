@@ -18,6 +18,7 @@
 #include "models/library.hpp"
 #include "models/quantity_text.hpp"
 #include "models/text_file.hpp"
+#include "models/text_output.hpp"
 #include "replay/calibrate_figures.hpp"
 #include "replay/calibrate_measure.hpp"
 #include "replay/run_facts.hpp"
@@ -26,13 +27,6 @@ namespace ebb::replay {
 namespace {
 
 constexpr Bytes kMostRaw = 64_MiB;
-
-void write_file(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream out(path, std::ios::binary);
-  out << text;
-  out.flush();
-  if (!out) throw IoError(fmt::format("cannot write {}", path.string()));
-}
 
 CalibrationData data_of(const CalibrateOptions& options) {
   if (options.from) return read_calibration(read_text_file(*options.from, kMostRaw.value), options.from->string());
@@ -50,24 +44,27 @@ std::vector<std::string> comments(const Setting& s, const std::string& base) {
           fmt::format("Command: {}", s.command.empty() ? "not recorded" : s.command)};
 }
 
-void print_table(const Calibration& calibration, const std::string& base) {
+std::string table_text(const Calibration& calibration, const std::string& base) {
+  std::string text;
   std::size_t width = 0;
   for (const CalibratedFigure& figure : calibration.figures) width = std::max(width, figure.name.size());
-  fmt::print("{:{}}  {:>12}  {:>12}  residual median, worst\n", "figure", width, "calibrated", base);
+  text += fmt::format("{:{}}  {:>12}  {:>12}  residual median, worst\n", "figure", width, "calibrated", base);
   for (const CalibratedFigure& figure : calibration.figures) {
     const std::string residual = figure.residual ? fmt::format("{:5.1f} % {:5.1f} %", 100 * figure.residual->median,
                                                                100 * figure.residual->worst)
                                                  : "";
     if (figure.value.size() <= 12) {
-      fmt::print("{:{}}  {:>12}  {:>12}  {}\n", figure.name, width, figure.value, figure.base, residual);
+      text += fmt::format("{:{}}  {:>12}  {:>12}  {}\n", figure.name, width, figure.value, figure.base, residual);
     } else {
-      fmt::print("{:{}}  {}  {}\n{:{}}  ({})\n", figure.name, width, figure.value, residual, "", width, figure.base);
+      text += fmt::format("{:{}}  {}  {}\n{:{}}  ({})\n", figure.name, width, figure.value, residual, "", width,
+                          figure.base);
     }
   }
-  for (const std::string& remark : calibration.remarks) fmt::print("note: {}\n", remark);
+  for (const std::string& remark : calibration.remarks) text += fmt::format("note: {}\n", remark);
+  return text;
 }
 
-void print_json(const Calibration& calibration, const CalibrateOptions& options, const std::string& base) {
+std::string json_text(const Calibration& calibration, const CalibrateOptions& options, const std::string& base) {
   Json json;
   json["cluster"] = options.output.string();
   json["base"] = base;
@@ -84,7 +81,7 @@ void print_json(const Calibration& calibration, const CalibrateOptions& options,
     json["figures"].push_back(row);
   }
   json["remarks"] = calibration.remarks;
-  fmt::print("{}\n", dump(json));
+  return dump(json) + "\n";
 }
 
 }  // namespace
@@ -110,24 +107,29 @@ std::string base_cluster(const std::string& gpu, std::int64_t gpus) {
   return gpus == 1 ? "h200-1gpu" : "hgx-h200";
 }
 
+namespace {
+
+Cluster base_of(const std::string& name) {
+  return load_cluster(resolve(Library::clusters, name, std::filesystem::current_path(), {"--base", 0, 0}));
+}
+
+}  // namespace
+
 int run_calibrate(const CalibrateOptions& options) {
   if (options.output.empty()) throw InputError({}, "no file to write the cluster to", "add -o cluster.yaml");
   if (!(options.seconds > 0)) throw InputError({}, "--seconds is not above 0", "use 60 or so");
+  if (options.base) (void)base_of(*options.base);  // a minute before it would be found out
   const CalibrationData data = data_of(options);
   // First of all what a minute was spent on.
-  if (options.raw) write_file(*options.raw, calibration_lines(data));
+  if (options.raw) write_text_file(options.raw->string(), calibration_lines(data));
   const std::string base_name = options.base.value_or(base_cluster(data.setting.gpu, data.setting.gpus));
-  const Cluster base =
-      load_cluster(resolve(Library::clusters, base_name, std::filesystem::current_path(), {"--base", 0, 0}));
+  const Cluster base = base_of(base_name);
   const Calibration calibration = calibrated(data, base, options.output.stem().string());
   const std::string text = cluster_file_text(calibration.cluster, comments(data.setting, base_name));
   // What is written must be readable: the reader checks what must hold between figures.
   (void)read_cluster(parse_yaml(text, options.output.string()), calibration.cluster.name);
-  write_file(options.output, text);
-  if (options.json)
-    print_json(calibration, options, base_name);
-  else
-    print_table(calibration, base_name);
+  write_text_file(options.output.string(), text);
+  write_stdout(options.json ? json_text(calibration, options, base_name) : table_text(calibration, base_name));
   return 0;
 }
 

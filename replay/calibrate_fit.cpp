@@ -1,5 +1,7 @@
 #include "replay/calibrate_fit.hpp"
 
+#include <fmt/format.h>
+
 #include <Eigen/Dense>
 #include <algorithm>
 #include <array>
@@ -96,6 +98,14 @@ bool one_way(const FlowTime& flow) { return flow.h2d == 0 || flow.d2h == 0; }
 
 }  // namespace
 
+namespace {
+
+InputError unfit(const std::string& what, const std::string& why) {
+  return {{}, fmt::format("the measurements of {} fit no rate: {}", what, why), "measure again on a quieter machine"};
+}
+
+}  // namespace
+
 LinkFit fit_link(std::span<const CopyTime> copies) {
   // Copies of one size and direction may have been measured several times: the median time counts.
   std::map<std::tuple<bool, std::int64_t, std::int64_t>, std::vector<double>> times;
@@ -108,9 +118,9 @@ LinkFit fit_link(std::span<const CopyTime> copies) {
     const double bytes = static_cast<double>(size) * static_cast<double>(calls);
     fit.add({static_cast<double>(calls), to_device ? bytes : 0, to_device ? 0 : bytes}, median(seconds));
   }
-  EBB_ASSERT(!fit.empty());
+  if (fit.empty()) throw unfit("copies alone", "there are none");
   const auto x = fit.solve();
-  EBB_ASSERT(x[1] > 0 && x[2] > 0);
+  if (!(x[1] > 0 && x[2] > 0)) throw unfit("copies alone", "they take no longer for more bytes");
   return {.latency = {x[0]}, .h2d = {1 / x[1]}, .d2h = {1 / x[2]}, .residual = fit.residual(x)};
 }
 
@@ -211,7 +221,7 @@ std::optional<RateFit> fit_kernels(std::span<const KernelTime> kernels, std::spa
   for (const KernelTime* kernel : chosen) fit.add({sizes ? 1.0 : 0.0, as_double(kernel->bytes)}, kernel->each.median);
   if (fit.empty()) return std::nullopt;
   const auto x = fit.solve();
-  EBB_ASSERT(x[1] > 0);
+  if (!(x[1] > 0)) throw unfit(chosen.front()->what, "it takes no longer for more bytes");
   return RateFit{.floor = {x[0]}, .rate = {1 / x[1]}, .residual = fit.residual(x)};
 }
 
@@ -243,7 +253,7 @@ std::optional<BusFit> fit_bus(std::span<const CollectiveRun> runs, Bytes least) 
     if (run.link_use == 0 && run.bytes >= least) fit.add({1, on_bus(run)}, run.each.median);
   if (fit.empty()) return std::nullopt;
   const auto x = fit.solve();
-  EBB_ASSERT(x[1] > 0);
+  if (!(x[1] > 0)) throw unfit("collectives", "they take no longer for more bytes");
   return BusFit{.floor = {x[0]}, .bus = {1 / x[1]}, .residual = fit.residual(x)};
 }
 

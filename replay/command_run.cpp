@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "models/errors.hpp"
 #include "models/text_output.hpp"
@@ -60,10 +61,14 @@ std::string on_cpu(const RunOptions& options, const PlanFile& file) {
 int run_run(const RunOptions& options) {
   std::vector<PlanFile> files;  // all are read before the first runs: a mistake shows at once
   for (const std::string& name : options.plans) files.push_back(read_plan_file(name));
+  const bool list = options.json && files.size() > 1;  // one document, whatever the number of plans
+  std::string separator = "[";
   for (const PlanFile& file : files) {
     if (files.size() > 1 && !options.json) write_stdout(file.name + "\n");
+    if (list) write_stdout(std::exchange(separator, ","));
     write_stdout(options.device == Device::cpu ? on_cpu(options, file) : on_gpus(options, file));
   }
+  if (list) write_stdout("]\n");
   return 0;
 }
 

@@ -20,12 +20,18 @@ void check_comparable(std::span<const Program> resident, std::span<const Program
   const auto differ = [](const std::string& what, const std::string& cure) {
     throw InputError({}, "the plans cannot be compared: " + what, cure);
   };
+  for (const Program& program : resident)
+    if (program.plan->candidate.policy != Policy::resident)
+      differ(fmt::format("the first is of {}, not of resident", name_of(program.plan->candidate.policy)),
+             "name resident's plan first");
   if (resident.size() != policy.size()) differ("they have different numbers of ranks", "write both for one job");
   for (std::size_t r = 0; r < resident.size(); ++r) {
     const Plan& a = *resident[r].plan;
     const Plan& b = *policy[r].plan;
     if (a.rank != b.rank || a.shards != b.shards || a.buckets != b.buckets)
-      differ("their ranks own other elements", "write both for one job");
+      differ("their ranks own other elements",
+             "write both for one job; of a job on several hosts the slowest is written, which may be another one under "
+             "another policy");
     for (const StateBits state : {kExpAvg, kExpAvgSq, kMaster, kGrads, kParams}) {
       if (bytes_per_element(a.precision, state) == bytes_per_element(b.precision, state) &&
           (state != kParams || a.precision.params == b.precision.params))

@@ -188,10 +188,9 @@ RankRun rank_run(const Program& program, RankRecord& record, std::size_t shown, 
   memory.driver_peak = record.memory.driver_peak;
   memory.instruments = record.memory.instruments;
   run.numbers = std::move(record.numbers);
-  if (run.numbers.peak_live != memory.live_peak) {
-    remarks.push_back(fmt::format("rank {}: {} bytes were live at the peak by the order of issue, {} by measured times",
-                                  program.plan->rank, run.numbers.peak_live.value, memory.live_peak.value));
-  }
+  memory.live_peak = run.numbers.peak_live;  // as allocated and released, not as planned
+  memory.pinned = record.memory.pinned;
+  memory.pageable = record.memory.pageable;
   remarks.insert(remarks.end(), record.remarks.begin(), record.remarks.end());
   return run;
 }

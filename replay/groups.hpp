@@ -58,6 +58,8 @@ class RankComms {
   void check();
 
  private:
+  void forget();
+
   CommRegistry& registry_;
   std::vector<NcclComm> comms_;
   std::vector<NcclComm*> by_op_;

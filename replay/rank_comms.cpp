@@ -27,10 +27,15 @@ RankComms::RankComms(const Program& program, const NcclIds& ids, CommRegistry& r
     if (group && ids.contains(*group)) own.insert(*group);
   }
   comms_.reserve(own.size());  // addresses stay
-  for (const CommGroup& group : own) {
-    const std::int64_t place = (program.plan->rank - group.first) / group.stride;
-    comms_.emplace_back(ids.at(group), static_cast<int>(place), static_cast<int>(group.members));
-    registry_.add(&comms_.back());
+  try {
+    for (const CommGroup& group : own) {
+      const std::int64_t place = (program.plan->rank - group.first) / group.stride;
+      comms_.emplace_back(ids.at(group), static_cast<int>(place), static_cast<int>(group.members));
+      registry_.add(&comms_.back());
+    }
+  } catch (...) {
+    forget();  // whoever stops the others must not abort what is gone
+    throw;
   }
   by_op_.resize(groups.size(), nullptr);
   for (std::size_t op = 0; op < groups.size(); ++op) {
@@ -40,7 +45,9 @@ RankComms::RankComms(const Program& program, const NcclIds& ids, CommRegistry& r
   }
 }
 
-RankComms::~RankComms() {
+RankComms::~RankComms() { forget(); }
+
+void RankComms::forget() {
   for (NcclComm& comm : comms_) registry_.remove(&comm);
 }
 

@@ -127,6 +127,8 @@ class Rank {
     memory.torch_reserved_peak = memory_.torch_reserved_peak();
     memory.driver_peak = memory_.driver_peak();
     memory.instruments = instruments_.bytes();
+    memory.pinned = store_.pinned_bytes();
+    memory.pageable = store_.pageable_bytes();
     const std::int64_t rank = program_.plan->rank;
     for (const std::string& remark : store_.remarks())
       record_.remarks.push_back(fmt::format("rank {}: {}", rank, remark));

@@ -39,7 +39,13 @@ struct RankNumbers {
   std::int64_t strays = 0;        // reference only: accesses to storage before its allocation or after its hand-back
 };
 
-/// One entry a plan, which are the ranks of all groups that their collectives name: InputError otherwise.
+/// Host memory that one run takes.
+Bytes bytes_of_run(std::span<const Program> programs);
+/// InputError where that is more than a CPU should be asked for.
+void check_reference_size(std::span<const Program> programs);
+
+/// One entry a plan, which are the ranks of all groups that their collectives name: InputError otherwise, and where the
+/// plans are too large.
 std::vector<RankNumbers> reference(std::span<const Program> programs, const ReferenceOptions& options);
 /// The same for each of `orders`, on as many threads as the machine's CPUs and a few GiB of its memory allow.
 std::vector<std::vector<RankNumbers>> references(std::span<const Program> programs,

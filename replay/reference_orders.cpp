@@ -1,8 +1,12 @@
 // All orders that a proof needs, and many runs at once.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <future>
 #include <thread>
 
+#include "models/errors.hpp"
+#include "models/quantity_text.hpp"
 #include "replay/reference.hpp"
 
 namespace ebb::replay {
@@ -11,6 +15,10 @@ namespace {
 
 /// What the copies of all runs together may take.
 constexpr Bytes kMostBytes = 4_GiB;
+/// What one run may take: beyond it an element's arithmetic takes minutes, too.
+constexpr Bytes kMostOfOne = 16_GiB;
+
+}  // namespace
 
 Bytes bytes_of_run(std::span<const Program> programs) {
   Bytes bytes{1};
@@ -22,7 +30,14 @@ Bytes bytes_of_run(std::span<const Program> programs) {
   return bytes;
 }
 
-}  // namespace
+void check_reference_size(std::span<const Program> programs) {
+  const Bytes needed = bytes_of_run(programs);
+  if (needed <= kMostOfOne) return;
+  throw InputError({},
+                   fmt::format("the CPU reference would take {} for this plan, and takes {} at most",
+                               format_bytes(needed), format_bytes(kMostOfOne)),
+                   "run it on GPUs (--device gpu), or a job with fewer layers");
+}
 
 std::vector<ReferenceOptions> all_orders(std::size_t ranks, const TrainingOptions& training, int steps) {
   std::vector<ReferenceOptions> orders = {{.training = training, .steps = steps}};

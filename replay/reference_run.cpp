@@ -157,6 +157,7 @@ void ReferenceRun::step() {
 }
 
 std::vector<RankNumbers> reference(std::span<const Program> programs, const ReferenceOptions& options) {
+  check_reference_size(programs);
   ReferenceRun run(programs, options.training, options.held_back, options.most_on);
   for (int step = 0; step < options.steps; ++step) run.step();
   std::vector<RankNumbers> numbers;

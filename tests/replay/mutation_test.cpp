@@ -115,8 +115,7 @@ TEST_CASE("A dropped dependency that verify reports changes numbers in some orde
   }
   WARN(count.caught << " of " << count.hazards << " hazardous mutants caught, the other " << count.issue_order
                     << " only change the order of issue; " << count.harmless << " harmless ones unchanged");
-  CHECK(count.caught + count.issue_order == count.hazards);
-  // The planner writes no dependency that another one implies.
-
   CHECK(count.hazards > 300);
+  CHECK(count.caught > 9 * count.issue_order);
+  CHECK(count.harmless == 0);  // the planner writes no dependency that another one implies
 }
