@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/errors.hpp"
+#include "models/live_meter.hpp"
 #include "models/plan_json.hpp"
 #include "models/plan_json_parts.hpp"
 
@@ -165,6 +166,21 @@ std::string digest_of(std::span<const Plan> plans) {
   return fmt::format("{:016x}", hash_of(to_json(bare)));
 }
 
+namespace {
+
+LiveMeter live_of(const Plan& plan) {
+  LiveMeter meter(initial_device_bytes(plan));
+  for (const Op& op : plan.ops) {
+    meter.enter(op.phase);
+    if (op.kind != OpKind::allocate && op.kind != OpKind::release) continue;
+    const Buffer& buffer = plan.buffers[op.buffer.index];
+    if (buffer.memory == Memory::device) meter.change(buffer.bytes * (op.kind == OpKind::allocate ? 1 : -1));
+  }
+  return meter;
+}
+
+}  // namespace
+
 RankTimeline rank_timeline(const Plan& plan, const Timeline& timeline) {
   const StepSummary summary = summarize(plan, timeline);
   RankTimeline rank;
@@ -185,13 +201,13 @@ RankTimeline rank_timeline(const Plan& plan, const Timeline& timeline) {
                         .end = timeline.end[i]});
   }
   Ticks update{0};
-  for (const PhaseSummary& phase : summary.phases) {
+  for (const PhaseSummary& phase : summary.phases)
     if (phase.phase == Phase::step) update = phase.duration;
-    rank.memory.live_by_phase.emplace_back(phase.phase, phase.peak_allocated);
-  }
   rank.steps = {summary.total};
   rank.updates = {update};
-  rank.memory.live_peak = summary.peak_allocated;
+  const LiveMeter live = live_of(plan);
+  rank.memory.live_peak = live.peak();
+  rank.memory.live_by_phase = live.by_phase();
   rank.memory.pinned = summary.pinned;
   rank.memory.pageable = summary.pageable;
   return rank;

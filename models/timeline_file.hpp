@@ -33,7 +33,8 @@ struct OpSpan {
   bool operator==(const OpSpan&) const = default;
 };
 
-/// Bytes on the device and the host. "Live" is the plan's own count (summarize()), the same in both kinds of file.
+/// Bytes on the device and the host. "Live" counts in the order of issue (live_meter.hpp): of the plan in a prediction,
+/// of what was really allocated and released in a run.
 struct MemoryFigures {
   Bytes live_peak{0};
   std::vector<std::pair<Phase, Bytes>> live_by_phase;  // peak, in order of appearance

@@ -189,6 +189,7 @@ RankRun rank_run(const Program& program, RankRecord& record, std::size_t shown, 
   memory.instruments = record.memory.instruments;
   run.numbers = std::move(record.numbers);
   memory.live_peak = run.numbers.peak_live;  // as allocated and released, not as planned
+  memory.live_by_phase = record.memory.live_by_phase;
   memory.pinned = record.memory.pinned;
   memory.pageable = record.memory.pageable;
   remarks.insert(remarks.end(), record.remarks.begin(), record.remarks.end());

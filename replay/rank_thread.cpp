@@ -127,6 +127,7 @@ class Rank {
     memory.torch_reserved_peak = memory_.torch_reserved_peak();
     memory.driver_peak = memory_.driver_peak();
     memory.instruments = instruments_.bytes();
+    memory.live_by_phase = walk_.live().by_phase();
     memory.pinned = store_.pinned_bytes();
     memory.pageable = store_.pageable_bytes();
     const std::int64_t rank = program_.plan->rank;

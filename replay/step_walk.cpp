@@ -57,6 +57,7 @@ void StepWalk::begin_step(bool timed) {
   timed_ = timed;
   issued_ = 0;
   graph_ready_ = graph_launched_ = false;
+  live_ = LiveMeter(memory_.live());
 }
 
 void StepWalk::use_graph(const GraphStretch& stretch) { graph_.emplace(stretch, issue_, streams_, compute_); }
@@ -89,6 +90,7 @@ void StepWalk::start(const StartGate* gate, int step) {
 void StepWalk::enqueue(Issuer& issuer, std::uint32_t first, std::uint32_t last) {
   for (std::uint32_t op = first; op < last; ++op) {
     issued_ = op;
+    live_.enter(program_.plan->ops[op].phase);
     if (graph_runs(op, last)) {
       graph_->launch();
       graph_launched_ = true;
@@ -121,7 +123,7 @@ void StepWalk::device_op(Issuer& issuer, std::uint32_t id) {
   if (op.kind == OpKind::allocate) {
     allocate(id, stream);
   } else if (op.kind == OpKind::release) {
-    if (program_.plan->buffers[op.buffer.index].memory == Memory::device) memory_.release(op.buffer, op.after);
+    release(op);
   } else {
     issuer.issue(id, stream);
   }
@@ -130,12 +132,21 @@ void StepWalk::device_op(Issuer& issuer, std::uint32_t id) {
   if (used && capturing_) check(cudaEventRecord(event(graph_->mark(id)), cuda(stream)), "cudaEventRecord");
 }
 
+void StepWalk::release(const Op& op) {
+  if (program_.plan->buffers[op.buffer.index].memory != Memory::device) return;
+  const Bytes before = memory_.live();
+  memory_.release(op.buffer, op.after);
+  live_.change(memory_.live() - before);
+}
+
 void StepWalk::allocate(std::uint32_t id, void* stream) {
   const BufferId buffer = program_.plan->ops[id].buffer;
   const Buffer& what = program_.plan->buffers[buffer.index];
   if (what.memory != Memory::device) return;  // the host store has room for all of it
   memory_.poll(ended_);
+  const Bytes before = memory_.live();
   void* const at = memory_.allocate(buffer);
+  live_.change(memory_.live() - before);
   if (addresses_[buffer.index] != at) graph_ready_ = false;
   addresses_[buffer.index] = at;
   if (options_.poison && what.bytes.value > 0) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "models/live_meter.hpp"
 #include "replay/issue_plan.hpp"
 #include "replay/issuer.hpp"
 #include "replay/step_graph.hpp"
@@ -22,6 +23,8 @@ class StepWalk {
   const std::vector<Stream>& streams() const { return streams_; }  // by StreamId; none for the host's
   void* compute() const { return streams_[compute_].get(); }
   const StepClock& clock() const { return clock_; }
+  /// Live bytes of the present or last step, as allocated and released.
+  const LiveMeter& live() const { return live_; }
 
   /// Ops that can be enqueued behind a closed gate.
   std::uint32_t ahead(const std::vector<Ready>& actions, const StandIns& stand_ins) const;
@@ -46,6 +49,7 @@ class StepWalk {
   bool graph_runs(std::uint32_t first, std::uint32_t last) const;
   void host_op(Issuer& issuer, std::uint32_t op);
   void allocate(std::uint32_t op, void* stream);
+  void release(const Op& op);
   bool has_ended(OpId op) const;
 
   const Program& program_;
@@ -56,6 +60,7 @@ class StepWalk {
   std::size_t compute_ = 0;
   StepClock clock_;
   std::function<bool(OpId)> ended_;
+  LiveMeter live_;
   std::uint32_t issued_ = 0;  // ops of this step so far
   bool timed_ = true;
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <random>
 
+#include "models/live_meter.hpp"
 #include "tests/catch.hpp"
 #include "tests/sim/plan_builder.hpp"
 
@@ -223,4 +224,20 @@ TEST_CASE("summary: agrees with looking at every moment, on random plans") {
     REQUIRE(sum == s.total);
     REQUIRE(s.total == *std::max_element(t.end.begin(), t.end.end()));
   }
+}
+
+// By hand: 10 alive; forward allocates 5; finalize's 7 are issued before a release of backward's ops is reached.
+TEST_CASE("live bytes by phase count in the order of issue") {
+  LiveMeter meter({10});
+  meter.enter(Phase::forward);
+  meter.change({5});
+  meter.enter(Phase::backward);
+  meter.change({-12});
+  meter.enter(Phase::finalize);
+  meter.change({7});
+  meter.enter(Phase::backward);
+  meter.change({-1});
+  using Phases = std::vector<std::pair<Phase, Bytes>>;
+  CHECK(meter.by_phase() == Phases{{Phase::forward, {15}}, {Phase::backward, {15}}, {Phase::finalize, {10}}});
+  CHECK(meter.peak() == Bytes{15});
 }
