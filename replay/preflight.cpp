@@ -28,9 +28,9 @@ std::string list(const CompiledFor& compiled) {
 }
 
 std::size_t highest_device(const Needs& needs) {
-  int highest = -1;
-  for (const RankNeeds& rank : needs.ranks) highest = std::max(highest, rank.device);
-  return static_cast<std::size_t>(highest + 1);
+  std::size_t devices = 0;
+  for (const RankNeeds& rank : needs.ranks) devices = std::max(devices, static_cast<std::size_t>(rank.device) + 1);
+  return devices;
 }
 
 /// What several ranks on one device take together.
