@@ -35,7 +35,7 @@ TEST_CASE("host region: all pages are there, zero, and gone with the object") {
     CHECK(std::all_of(region.data(), region.data() + kBytes, [](std::byte b) { return b == std::byte{0}; }));
     region.data()[kBytes - 1] = std::byte{1};
   }
-  CHECK(resident_bytes() - before < (4 << 20));
+  CHECK(resident_bytes() - before < kBytes / 4);  // threads' stacks, and what a sanitizer keeps, may stay
   CHECK(HostRegion({0}, {}).data() == nullptr);
 }
 
