@@ -82,8 +82,6 @@ float elapsed_ms(const Event& from, const Event& to) {
   return ms;
 }
 
-std::string cuda_version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
-
 std::string pci_bus_id(int device) {
   std::array<char, 32> id{};
   check(cudaDeviceGetPCIBusId(id.data(), static_cast<int>(id.size()), device), "cudaDeviceGetPCIBusId");

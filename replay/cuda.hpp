@@ -80,8 +80,6 @@ class PinnedBytes {
 /// Milliseconds between two timed events that have both completed.
 float elapsed_ms(const Event& from, const Event& to);
 
-/// "13.0" for 13000, as CUDA counts versions.
-std::string cuda_version_text(int version);
 /// "0000:1b:00.0" of the device.
 std::string pci_bus_id(int device);
 

@@ -10,14 +10,13 @@
 #include "models/errors.hpp"
 #include "models/quantity_text.hpp"
 #include "replay/execute.hpp"
+#include "replay/run_facts.hpp"
 
 namespace ebb::replay {
 
 namespace {
 
 std::string text(ComputeCapability capability) { return fmt::format("{}.{}", capability.major, capability.minor); }
-
-std::string cuda_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
 std::string list(const CompiledFor& compiled) {
   std::string all;
@@ -101,10 +100,10 @@ void check_devices(const Needs& needs, const Machine& machine, const CompiledFor
   // Any driver of a CUDA major version runs all of its minor versions (CUDA Compatibility, minor version
   // compatibility).
   if (machine.driver / 1000 < machine.runtime / 1000) {
-    throw CudaError(
-        fmt::format("the NVIDIA driver knows CUDA up to {}, and this was built with CUDA {}; install a newer "
-                    "driver, or build with CUDA {}",
-                    cuda_text(machine.driver), cuda_text(machine.runtime), cuda_text(machine.driver)));
+    throw CudaError(fmt::format(
+        "the NVIDIA driver knows CUDA up to {}, and this was built with CUDA {}; install a newer "
+        "driver, or build with CUDA {}",
+        cuda_version_text(machine.driver), cuda_version_text(machine.runtime), cuda_version_text(machine.driver)));
   }
   if (!machine.problem.empty()) throw CudaError(fmt::format("CUDA does not work here: {}", machine.problem));
   if (machine.devices.empty())

@@ -1,6 +1,7 @@
 #include "replay/ready.hpp"
 
 #include "models/errors.hpp"
+#include "replay/kernel_runs.hpp"
 
 namespace ebb::replay {
 
@@ -36,20 +37,6 @@ std::array<DigestRuns, 3> digest_runs(const Precision& precision, const std::vec
   return result;
 }
 
-std::vector<kernels::AdamwRun> adamw_runs(const std::vector<StateRun>& runs) {
-  std::vector<kernels::AdamwRun> result;
-  result.reserve(runs.size());
-  for (const StateRun& run : runs) {
-    result.push_back({.grad = run.grad.value,
-                      .exp_avg = run.exp_avg.value,
-                      .exp_avg_sq = run.exp_avg_sq.value,
-                      .master = run.master.value,
-                      .param = run.param.value,
-                      .numel = run.elements.numel().value});
-  }
-  return result;
-}
-
 ReadyAdam ready(const Plan& plan, const DeviceAdam& action) {
   ReadyAdam result;
   result.foreach = action.foreach;
@@ -76,12 +63,7 @@ ReadyCast ready(const Cast& action) {
 
 template <class Action>
 ReadyNorm ready_norm(const Action& action) {
-  ReadyNorm result{action.grads, action.norm, kernel_type(action.type), {}};
-  result.runs.reserve(action.runs.size());
-  for (const GradRun& run : action.runs) {
-    result.runs.push_back({run.at.value, run.elements.begin, run.elements.numel().value});
-  }
-  return result;
+  return {action.grads, action.norm, kernel_type(action.type), grad_runs(action.runs)};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "kernels/elementwise.hpp"
 #include "kernels/norm.hpp"
 #include "kernels/objective.hpp"
+#include "replay/kernel_runs.hpp"
 #include "replay/reference_rank.hpp"
 
 namespace ebb::replay {
@@ -16,26 +17,6 @@ void ReferenceRank::operate(const Copy& copy) {
                 static_cast<std::size_t>(transfer.bytes.value));
   }
 }
-
-namespace {
-
-std::vector<kernels::AdamwRun> adamw_runs(const std::vector<StateRun>& runs) {
-  std::vector<kernels::AdamwRun> result;
-  result.reserve(runs.size());
-  for (const StateRun& run : runs)
-    result.push_back({run.grad.value, run.exp_avg.value, run.exp_avg_sq.value, run.master.value, run.param.value,
-                      run.elements.numel().value});
-  return result;
-}
-
-std::vector<kernels::Run> grad_runs(const std::vector<GradRun>& runs) {
-  std::vector<kernels::Run> result;
-  result.reserve(runs.size());
-  for (const GradRun& run : runs) result.push_back({run.at.value, run.elements.begin, run.elements.numel().value});
-  return result;
-}
-
-}  // namespace
 
 void ReferenceRank::operate(const DeviceAdam& adam) {
   const Precision& precision = plan().precision;

@@ -37,6 +37,8 @@ std::string driver_name() {
   return "";
 }
 
+std::string cuda_version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
 std::string run_date() {
   std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   if (const char* epoch = std::getenv("SOURCE_DATE_EPOCH"); epoch != nullptr && *epoch != '\0')

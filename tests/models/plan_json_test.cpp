@@ -6,6 +6,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/models/error_of.hpp"
+#include "tests/models/mutate.hpp"
 
 using namespace ebb;
 
@@ -142,21 +143,7 @@ TEST_CASE("no mutation of a plan does anything but load or be refused") {
   std::mt19937 random(7);
   int refused = 0;
   for (int i = 0; i < 20'000; ++i) {
-    std::string text = good;
-    for (auto edits = 1 + random() % 4; edits > 0; --edits) {
-      const std::size_t at = random() % text.size();
-      switch (random() % 3) {
-        case 0:
-          text[at] = static_cast<char>(random());
-          break;
-        case 1:
-          text.erase(at, 1 + random() % 8);
-          break;
-        default:
-          text = text.substr(0, at) + text.substr(random() % text.size(), random() % 16) + text.substr(at);
-      }
-      if (text.empty()) text.assign(1, ' ');
-    }
+    const std::string text = test::mutate(good, random);
     if (!error_of([&] { to_json(plans_from_json(text, "plan.json")); }).empty()) ++refused;
   }
   REQUIRE(refused > 10'000);
