@@ -92,6 +92,25 @@ TEST_CASE("the README shows what its command prints") {
   CHECK(holds(contents(EBB_SOURCE_DIR "/README.md"), "\n```\n" + outcome.out + "```\n"));
 }
 
+// The committed run on an H200 against the prediction with that host's calibrated cluster.
+TEST_CASE("the README shows what its comparison prints") {
+  const std::string data = EBB_SOURCE_DIR "/tests/data/replay/h200-2026-11-30/";
+  const std::string plan = (scratch() / "readme.plan.json").string();
+  const std::string predicted = (scratch() / "readme.predicted.json").string();
+  REQUIRE(run_ebb("simulate measured-1.8b-1xh200 --policy pipelined --chunk-numel 4194304 --slots 4 -o " + plan).code ==
+          0);
+  REQUIRE(run_ebb("simulate --plan " + plan + " --cluster " + data + "cluster.yaml --timeline " + predicted).code == 0);
+  const Outcome outcome = run_ebb("diff " + predicted + " " + data +
+                                  "measured-1.8b-1xh200-pipelined-chunk-numel-4194304-slots-4.measured.json");
+  CHECK(outcome.code == 0);
+  const std::string verdict = outcome.out.substr(0, outcome.out.find('\n') + 1);
+  const std::size_t table = outcome.out.find("                predicted");
+  REQUIRE(table != std::string::npos);
+  const std::size_t end = outcome.out.find("\n\n", table);
+  CHECK(holds(contents(EBB_SOURCE_DIR "/README.md"),
+              "```\n" + verdict + "\n" + outcome.out.substr(table, end + 1 - table) + "```\n"));
+}
+
 TEST_CASE("when nothing fits the exit code is 1 and the answer says what would help") {
   const Outcome outcome = run_ebb("plan " + kMeasured + " --budget 12GiB");
   CHECK(outcome.code == 1);
