@@ -28,6 +28,30 @@ std::string_view name_of(Phase phase) {
   return "";
 }
 
+std::string_view name_of(LifePart part) {
+  switch (part) {
+    case LifePart::step:
+      return "step";
+    case LifePart::init:
+      return "init";
+    case LifePart::load:
+      return "load";
+    case LifePart::load_params:
+      return "load-params";
+    case LifePart::reload:
+      return "reload";
+    case LifePart::first_step:
+      return "first-step";
+    case LifePart::first_skip:
+      return "first-skip";
+    case LifePart::skip:
+      return "skip";
+    case LifePart::save:
+      return "save";
+  }
+  return "";
+}
+
 std::string_view name_of(Memory memory) {
   switch (memory) {
     case Memory::device:
@@ -56,6 +80,14 @@ std::string_view name_of(Role role) {
       return "norm";
     case Role::staging:
       return "staging";
+    case Role::checkpoint:
+      return "checkpoint";
+    case Role::scales:
+      return "scales";
+    case Role::columns:
+      return "columns";
+    case Role::largest:
+      return "largest";
   }
   return "";
 }
@@ -134,6 +166,22 @@ std::string_view name_of(Work work) {
       return "cpu-adam";
     case Work::pin:
       return "pin";
+    case Work::zero_state:
+      return "zero-state";
+    case Work::make_masters:
+      return "make-masters";
+    case Work::find_largest:
+      return "find-largest";
+    case Work::quantize:
+      return "quantize";
+    case Work::dequantize:
+      return "dequantize";
+    case Work::make_columns:
+      return "make-columns";
+    case Work::store:
+      return "store";
+    case Work::fetch:
+      return "fetch";
   }
   return "";
 }

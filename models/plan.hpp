@@ -28,6 +28,22 @@ enum class Phase : std::uint8_t { init, load, first_step, forward, backward, fin
 inline constexpr int kPhaseCount = 10;
 std::string_view name_of(Phase phase);
 
+/// Which part of a job's life a plan is. Plans of one rank follow each other: a buffer that is alive when one ends is
+/// `initial` in the next, under the same name.
+enum class LifePart : std::uint8_t {
+  step,         // the steady training step
+  init,         // the optimizer is built: parameters are there, masters come (unless the optimizer makes them itself)
+  load,         // after init: the state of a checkpoint
+  load_params,  // after init: only the parameters of a checkpoint; masters are made from them
+  reload,       // between steps: the state of a checkpoint replaces what is there
+  first_step,   // moments come into being
+  first_skip,   // as first_step up to the host's look at the gradient norm, which is not finite
+  skip,         // the same for step
+  save,
+};
+inline constexpr int kPartCount = 9;
+std::string_view name_of(LifePart part);
+
 /// Where a buffer lives.
 enum class Memory : std::uint8_t { device, pinned, pageable };
 std::string_view name_of(Memory memory);
@@ -41,6 +57,10 @@ enum class Role : std::uint8_t {
   state,        // optimizer state: Buffer::states of Buffer::holds
   norm,         // the sum of squares of the gradients: one fp32
   staging,      // fp32 elements on their way to or from the host, one shard at a time
+  checkpoint,   // pinned: what a save writes from or a load reads into, for state that is not in the host store
+  scales,       // of quantised parameters: row-wise scales (and those of column-wise copies that always stay)
+  columns,      // column-wise copies of quantised parameters, with their scales
+  largest,      // fp32 largest absolute values of Buffer::parameters, one after another
 };
 std::string_view name_of(Role role);
 
@@ -68,8 +88,9 @@ struct Buffer {
   Role role = Role::other;
   std::uint8_t states = 0;  // StateBits that it holds (role state)
   ElementRange holds{};     // ... of these owned elements; empty: of the op's range, as in a slot that is reused
-  bool packed = false;      // its states lie one after another without a gap, each over the whole range; otherwise
-                            // shard by shard, each tensor at a multiple of 256 bytes
+  std::vector<std::uint32_t> parameters = {};  // role largest: whose (into Plan::parameters)
+  bool packed = false;  // its states lie one after another without a gap, each over the whole range; otherwise
+                        // shard by shard, each tensor at a multiple of 256 bytes
 
   bool operator==(const Buffer&) const = default;
 };
@@ -115,6 +136,14 @@ enum class Work : std::uint8_t {
   launch,          // host: calls.launch
   cpu_adam,        // host: Adam on the CPU over `bytes`
   pin,             // host: pins `bytes` in `calls` blocks
+  zero_state,      // `states` of `range` become 0: moments come into being
+  make_masters,    // kernel: fp32 of the parameters; host work: fp32 of the initial values, which the host keeps (FP8)
+  find_largest,    // largest absolute values of updated masters, into a buffer of role largest (which it does not zero)
+  quantize,        // masters into quantised parameters, by the scales that follow from the largest values
+  dequantize,      // quantised parameters of `range` in the model's type, into a buffer of role staging
+  make_columns,    // column-wise copies of quantised parameters
+  store,           // host: `bytes` into the checkpoint that is being written
+  fetch,           // host: `bytes` out of the checkpoint that is being read
 };
 std::string_view name_of(Work work);
 
@@ -136,7 +165,10 @@ struct Op {
   std::uint32_t deps_begin = 0;  // into Plan::deps
   std::uint32_t deps_count = 0;
   BufferId buffer{};  // allocated, released, or the device buffer read and written
-  OpId after{};       // release only: the storage comes back no earlier than this op's end
+  /// Copies, store, fetch, make_masters on the host: a buffer of role checkpoint in place of the host's own state.
+  /// There lie `states` of `range`, state by state in the order of StateBits (parameters last), packed.
+  BufferId host_buffer{};
+  OpId after{};  // release only: the storage comes back no earlier than this op's end
   Bytes bytes{0};
   ElementRange range{};  // copies of state and Adam: which elements
   Ticks duration{0};     // compute: how long; host_work of a framework: what it costs (the cluster's calls)
@@ -144,11 +176,29 @@ struct Op {
   bool operator==(const Op&) const = default;
 };
 
+/// A parameter that the rank has in memory, whoever owns its state. In files only (describe_parameters).
+struct PlanParameter {
+  std::string name;                 // unique in the whole model: with its place in tensor and expert parallelism
+  std::vector<std::int64_t> shape;  // row-major; of this rank's part
+  Numel at{0};                      // its first element among the padded elements; the others follow
+  bool quantized = false;
+  bool expert = false;
+
+  Numel numel() const {
+    Numel all{1};
+    for (const std::int64_t extent : shape) all.value *= extent;
+    return all;
+  }
+  bool operator==(const PlanParameter&) const = default;
+};
+
 /// One shard of the rank in optimizer order; its elements follow those of the shard before it.
 struct PlanShard {
   std::string name;
   Numel numel{0};
-  Numel at{0};  // its first element among the padded elements
+  Numel at{0};                  // its first element among the padded elements
+  std::uint32_t parameter = 0;  // into Plan::parameters, where there are any
+  Numel offset{0};              // its first element in the parameter
 
   bool operator==(const PlanShard&) const = default;
 };
@@ -158,6 +208,7 @@ struct PlanBucket {
   Numel begin{0};
   Numel end{0};
   bool expert = false;
+  bool quantized = false;  // one byte an element; buckets of other types lie in the same buffer, one after another
 
   Numel numel() const { return end - begin; }
   bool operator==(const PlanBucket&) const = default;
@@ -176,8 +227,10 @@ struct Plan {
   std::string job;
   Candidate candidate;
   std::int64_t rank = 0;
-  Precision precision;              // the types that the policy works in
-  std::vector<PlanBucket> buckets;  // ascending, without gaps: all padded elements in gradient order
+  LifePart part = LifePart::step;
+  Precision precision;                    // the types that the policy works in
+  std::vector<PlanBucket> buckets;        // ascending, without gaps: all padded elements in gradient order
+  std::vector<PlanParameter> parameters;  // ascending by place
   std::vector<PlanShard> shards;
   std::vector<Stream> streams;
   std::vector<Buffer> buffers;

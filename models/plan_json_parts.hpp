@@ -20,8 +20,8 @@ inline constexpr std::int64_t kMost32 = std::numeric_limits<std::uint32_t>::max(
 
 inline constexpr int kStreamKinds = static_cast<int>(StreamKind::comm) + 1;
 inline constexpr int kOpKinds = static_cast<int>(OpKind::host_wait) + 1;
-inline constexpr int kWorks = static_cast<int>(Work::pin) + 1;
-inline constexpr int kRoles = static_cast<int>(Role::staging) + 1;
+inline constexpr int kWorks = static_cast<int>(Work::fetch) + 1;
+inline constexpr int kRoles = static_cast<int>(Role::largest) + 1;
 inline constexpr int kMemories = static_cast<int>(Memory::pageable) + 1;
 
 inline constexpr std::pair<const char*, std::uint8_t> kStates[] = {

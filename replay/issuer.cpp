@@ -32,6 +32,10 @@ struct Issuer::Issue {
   }
 
   void operator()(const Nothing&) const {}
+  template <class LifeAction>
+  void operator()(const LifeAction&) const {
+    EBB_ASSERT(!"an action of a step");
+  }
 
   void operator()(const Copy& copy) const {
     std::byte* const pinned = parts().store.pinned();

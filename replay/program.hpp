@@ -16,7 +16,11 @@
 // Not here: addresses, streams, time; what the numbers are (training.hpp).
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -108,6 +112,14 @@ struct BucketCollective {
   BufferId buffer;               // parameters or gradients
   Dtype type = Dtype::fp32;
   std::vector<ElementRange> buckets;  // of the whole buffer; all_reduce of an instance: the rank's own parts
+  /// Quantised parameters: bytes instead of elements, gathered beside `buckets`. Of MXFP8 also those of its column-wise
+  /// copies, which no rank could make from the row-wise ones.
+  struct Part {
+    BufferId buffer;
+    Bytes at{0};
+    Bytes bytes{0};
+  };
+  std::vector<Part> bytes = {};
 };
 /// Sums one fp32 over all members.
 struct NormCollective {
@@ -126,10 +138,110 @@ struct Stand {
 struct HostWork {
   Ticks duration{0};
 };
+
+// Life: what parts of a plan beside the step do.
+
+/// Bytes of a device buffer become 0.
+struct Zero {
+  BufferId buffer;
+  struct Part {
+    Bytes at{0};
+    Bytes bytes{0};
+  };
+  std::vector<Part> parts;
+};
+/// Masters of the initial values, made on the host: fp32 of what the model's type holds of them (training.hpp).
+struct HostMasters {
+  struct Run {
+    Numel at{0};  // padded element of the first
+    Numel numel{0};
+    Bytes host_at{0};  // in the pinned part
+  };
+  std::vector<Run> runs;
+};
+/// A piece of state (or of parameters) between host memory and a checkpoint. `shard`: into Plan::shards; its elements
+/// are PlanShard::offset + first ... of the parameter.
+struct CheckpointPiece {
+  StateBits state = kMaster;
+  std::uint32_t shard = 0;
+  Numel first{0};  // element of the shard
+  Numel numel{0};
+  Dtype type = Dtype::fp32;
+  Memory host = Memory::pinned;
+  Bytes host_at{0};
+};
+struct Store {
+  std::vector<CheckpointPiece> pieces;
+};
+struct Fetch {
+  std::vector<CheckpointPiece> pieces;
+};
+
+// Quantised parameters (Program::quantized has their geometry).
+
+/// Elements [first, first + numel) of a quantised parameter, row-major, whose masters lie from `master` on.
+struct QuantizedRun {
+  std::uint32_t quantized = 0;  // into Quantized::parameters
+  std::int64_t first = 0;
+  Numel numel{0};
+  Bytes master{0};   // in the buffer of masters; dequantize: in the staging buffer
+  Bytes largest{0};  // of the parameter's first largest value, in the buffer of role largest
+};
+struct FindLargest {
+  BufferId masters;
+  BufferId largest;
+  std::vector<QuantizedRun> runs;
+};
+/// The maximum of fp32 numbers over all members; none of them is negative, nan counts as the largest.
+struct LargestCollective {
+  BufferId largest;
+  Numel numel{0};
+};
+/// Scales of every parameter of the call from its largest values; then owned masters into rows (MXFP8: and columns).
+struct Quantize {
+  BufferId masters;
+  BufferId largest;
+  std::vector<QuantizedRun> scales;  // one a parameter of the call, owned or not: quantized and largest only
+  std::vector<QuantizedRun> runs;    // owned
+};
+/// Into the model's type.
+struct Dequantize {
+  BufferId to;
+  std::vector<QuantizedRun> runs;
+};
+struct MakeColumns {
+  std::vector<std::uint32_t> quantized;
+};
 struct Nothing {};  // allocate, release, host_wait: the op itself says all
 
 using Action = std::variant<Nothing, Copy, DeviceAdam, HostAdam, Cast, Norm, Clip, ZeroGrads, BucketCollective,
-                            NormCollective, Stand, HostWork>;
+                            NormCollective, Stand, HostWork, Zero, HostMasters, Store, Fetch, FindLargest,
+                            LargestCollective, Quantize, Dequantize, MakeColumns>;
+
+/// One quantised parameter of [rows, columns]: e4m3 row by row, scales by recipe (planner/weight_bytes.hpp has the
+/// shapes):
+///   tensorwise  one fp32 1 / scale; the column-wise copy is the transpose, with the same scale
+///   blockwise   fp32 1 / scale of each 128 x 128 tile, [ceil(R / 128), pad4(ceil(C / 128))]; column-wise: data and
+///   scales
+///               transposed, [ceil(C / 128), pad4(ceil(R / 128))]
+///   mxfp8       a byte (E8M0) for 32 elements of a row, [pad128(R), pad4(ceil(C / 32))]; column-wise: quantised anew,
+///               not transposed, a byte for 32 elements of a column, [pad4(ceil(R / 32)), pad128(C)]
+struct QuantizedParameter {
+  std::uint32_t parameter = 0;  // into Plan::parameters
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  Bytes row{0};              // in the parameter buffer
+  Bytes row_scales{0};       // in `scales`
+  Bytes column{0};           // in `columns`
+  Bytes column_scales{0};    // in `columns`; mxfp8: in `scales`
+  std::int64_t largest = 0;  // fp32 numbers that its largest values take
+};
+struct Quantized {
+  Fp8Recipe recipe = Fp8Recipe::none;
+  BufferId scales;
+  BufferId columns;                            // none: it has no column-wise copies
+  std::vector<QuantizedParameter> parameters;  // ascending by place
+};
 
 /// Where a piece of state lies between steps. Its elements are consecutive padded elements too.
 struct StatePlace {
@@ -156,6 +268,11 @@ struct Program {
   // Masters of fp32 parameters are the parameters, unless the host steps copies of them.
   std::vector<StatePlace> before;
   std::vector<StatePlace> after;
+  /// The host_wait after which the host knows whether the gradients are finite (of the norm); none() in plans without
+  /// one. In a skip plan everything up to it is as in the step's.
+  OpId decision;
+  Bytes staged{0};  // of `pinned`: its end, for buffers of role checkpoint
+  std::optional<Quantized> quantized;
   std::vector<std::uint32_t>
       tensors;  // by buffer: how many tensors torch would allocate for it (Op::calls), at least 1
 };
@@ -164,6 +281,11 @@ struct Program {
 /// cpu-adam with gradients that are not fp32) and for a plan that does not say where its state is. `file`: for
 /// messages.
 Program compile(const Plan& plan, const std::string& file);
+
+/// One rank's plans of all parts, over one host store: its layout is that of the steady step. By LifePart; empty where
+/// `plans` has none. What a part leaves alive is what the next begins with: InputError where names or bytes differ.
+using LifePrograms = std::array<std::optional<Program>, kPartCount>;
+LifePrograms compile_life(std::span<const Plan* const> plans, const std::string& file);
 
 /// Every byte that an action or a place between steps names lies inside its buffer or part of the host store, and every
 /// element inside the rank's. What compile() promises for any plan.

@@ -89,6 +89,11 @@ struct Checker {
     device(program.grads, {0}, program.padded, size_of(types().grads));
   }
 
+  template <class LifeAction>
+  void operator()(const LifeAction&) {
+    require(false);
+  }
+
   void place(const StatePlace& place) {
     elements(place.elements, program.owned);
     require(place.at.value >= 0 && place.at + place.elements.numel() <= program.padded);

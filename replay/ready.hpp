@@ -50,7 +50,8 @@ struct ReadyNorm {
 struct ReadyClip : ReadyNorm {};
 
 using Ready = std::variant<Nothing, Copy, ReadyAdam, ReadyHostAdam, ReadyCast, ReadyNorm, ReadyClip, ZeroGrads,
-                           BucketCollective, NormCollective, Stand, HostWork>;
+                           BucketCollective, NormCollective, Stand, HostWork, Zero, HostMasters, Store, Fetch,
+                           FindLargest, LargestCollective, Quantize, Dequantize, MakeColumns>;
 
 /// By op id. `plan` is the program's.
 std::vector<Ready> ready_actions(const Program& program);

@@ -44,6 +44,8 @@ struct NamedBuffers {
   void operator()(BucketCollective& all) { visit(all.buffer); }
   void operator()(NormCollective& norm) { visit(norm.norm); }
   void operator()(Stand& stand) { visit(stand.activations); }
+  template <class LifeAction>
+  void operator()(LifeAction&) {}
 };
 
 }  // namespace

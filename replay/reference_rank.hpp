@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "models/errors.hpp"
 #include "replay/kernel_type.hpp"
 #include "replay/program.hpp"
 #include "replay/reference.hpp"
@@ -74,6 +75,10 @@ class ReferenceRank {
   void operate(const BucketCollective&) {}
   void operate(const NormCollective&) {}
   void operate(const Stand& stand);
+  template <class LifeAction>
+  void operate(const LifeAction&) {
+    EBB_ASSERT(!"an action of a step");
+  }
 
   const Program* program_;
   TrainingOptions options_;

@@ -9,7 +9,10 @@
 //   t (when digests are on): one wrong bit anywhere in the state changes all numbers of the next step, and a bit lost
 //   on the way to the host or back does so one step later.
 // In the beginning masters are uniform in [-1, 1) by element and seed, parameters their rounding, moments 0.
-// A step whose gradient norm is inf or nan still updates here (skipping steps is not part of a plan yet).
+// A step whose gradient norm is inf or nan is skipped where the rank has a plan for that (LifePart::skip): no state
+// changes, its digest is 0, Adam's own count of steps stays; without one it still updates. Loss scaling (fp16
+// parameters): backward multiplies by the scale, norm and clip divide by it again. Megatron's dynamic rule: a skipped
+// step halves it (after `hysteresis` of them), `interval` good ones in a row double it.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +23,50 @@
 
 namespace ebb::replay {
 
+/// Source: Megatron-LM core/optimizer/grad_scaler.py, DynamicGradScaler. Powers of two, so that scaling alone changes
+/// no finite bit.
+struct LossScaling {
+  bool on = false;
+  float initial = 4294967296.0F;
+  float least = 1.0F;
+  int interval = 1000;
+  int hysteresis = 2;
+};
+
+/// `value` (inf or nan) in place of one gradient element that `rank` owns, in training step `step` (1, 2, ...).
+struct Injection {
+  std::int64_t step = 0;
+  std::int64_t rank = 0;
+  float value = 0;
+};
+
 struct TrainingOptions {
   std::uint64_t seed = 1;
   kernels::AdamwOptions adam;
   float max_norm = 1.0F;
   bool digests = true;  // off where only time counts
+  LossScaling scaling = {};
+  std::vector<Injection> injections = {};
+};
+
+/// Where a training run stands between steps: what a checkpoint keeps beside tensors. The same on all ranks.
+struct TrainingPlace {
+  std::int64_t steps = 0;       // taken, skipped ones included
+  std::int64_t adam_steps = 0;  // that changed the state: Adam's bias correction goes by them
+  std::uint64_t seed = 1;       // of the next step; by rank it differs only in what the digests added
+  float loss_scale = 1;
+  int good_steps = 0;  // since the scale changed
+  int hysteresis = 0;  // skipped steps that the scale still stands
+  bool operator==(const TrainingPlace&) const = default;
 };
 
 /// The numbers that two runs must have in common after every step.
 struct StepNumbers {
-  double loss = 0;                                      // of this rank
-  float sum_of_squares = 0;                             // of all ranks' gradients, before clipping
-  std::uint64_t digest = 0;                             // of the state that Adam left; 0 without digests
+  double loss = 0;           // of this rank
+  float sum_of_squares = 0;  // of all ranks' gradients, before clipping
+  std::uint64_t digest = 0;  // of the state that Adam left; 0 without digests
+  bool skipped = false;
+  float loss_scale = 1;
   bool operator==(const StepNumbers&) const = default;  // loss is never NaN in a run that counts
 };
 
