@@ -1,8 +1,8 @@
 // StartGate: holds every stream of every device until all hosts are ahead, then lets them all go at one moment.
 //
 // The flag is one word of mapped host memory that a one-thread kernel at the head of each stream watches
-// (kernels/gate.hpp). The moment it is opened is time 0 of the step, on the host's clock and, within the microsecond
-// that the flag takes to the device, on the devices'. A gate that nobody opens opens itself.
+// (kernels/gate.hpp). The moment it is opened is time 0 of the step, on the host's clock and, some microseconds later
+// (the flag's way to the device, the kernel's end), on the devices'. A gate that nobody opens opens itself.
 #pragma once
 
 #include <atomic>

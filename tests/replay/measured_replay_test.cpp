@@ -68,10 +68,23 @@ double median_of(const std::vector<Ticks>& ticks) {
   return median(values);
 }
 
+/// How far the medians of what was measured are off, as parts of the prediction with that host's cluster.
+struct Off {
+  double step;
+  double update;
+};
+Off off(const Replayed& replay, const Cluster& cluster) {
+  const std::vector<Timeline> timelines = simulate_plans(replay.planned.plans, cluster, replay.name);
+  const RankTimeline predicted = rank_timeline(replay.planned.plans[0], timelines[0]);
+  const RankTimeline& measured = replay.measured.ranks[0];
+  return {.step = std::abs(median_of(measured.steps) / seconds(predicted.steps[0]) - 1),
+          .update = std::abs(median_of(measured.updates) / seconds(predicted.updates[0]) - 1)};
+}
+
 }  // namespace
 
-TEST_CASE("what was replayed is the plan of today: over 24 jobs, policies and chunk sizes") {
-  REQUIRE(replayed().size() >= 24);
+TEST_CASE("what was replayed is the plan of today: over 35 jobs, policies and chunk sizes") {
+  REQUIRE(replayed().size() == 35);
   for (const Replayed& replay : replayed()) {
     INFO(replay.name);
     CHECK(replay.measured.plan_digest == digest_of(replay.planned.plans));
@@ -80,20 +93,29 @@ TEST_CASE("what was replayed is the plan of today: over 24 jobs, policies and ch
   }
 }
 
-// Events of two streams are read on one clock; a wait resolves within some microseconds of the event.
+// On one clock, the device's or the host's, no slack: of some 30,000 pairs of device ops none is closer than 1.1 us.
+// From the host to the device the two clocks' zeros count too: the host reads its own just before it opens the gate,
+// the device's is the first event behind the gate, some microseconds later. So device times are that much early: the
+// thread that did a host op enqueues what waits for it only afterwards, yet starts up to 5.3 us before its end are in
+// the files.
 TEST_CASE("a replay keeps the plan's order: nothing starts before what it depends on has ended") {
-  constexpr Ticks kSlack = Ticks{5'000'000};  // 5 us
+  constexpr Ticks kBetweenZeros = Ticks{10'000'000};  // 10 us
   for (const Replayed& replay : replayed()) {
     INFO(replay.name);
     const Plan& plan = replay.planned.plans[0];
     const std::vector<OpSpan>& spans = replay.measured.ranks[0].ops;
+    const auto on_host = [&](const Op& op) { return plan.streams[op.stream.index].kind == StreamKind::host; };
     std::vector<Ticks> stream_end(plan.streams.size(), Ticks{0});
     std::size_t early = 0;
     for (std::size_t i = 0; i < plan.ops.size(); ++i) {
       const Op& op = plan.ops[i];
       Ticks ready = stream_end[op.stream.index];
-      for (const OpId dep : plan.deps_of(op)) ready = std::max(ready, spans[dep.index].end);
-      if (spans[i].start + kSlack < ready) ++early;
+      for (const OpId dep : plan.deps_of(op)) {
+        const bool host_to_device = on_host(plan.ops[dep.index]) && !on_host(op);
+        const Ticks end = spans[dep.index].end;
+        ready = std::max(ready, host_to_device ? end - kBetweenZeros : end);
+      }
+      if (spans[i].start < ready) ++early;
       stream_end[op.stream.index] = spans[i].end;
     }
     CHECK(early == 0);
@@ -112,22 +134,37 @@ TEST_CASE("live bytes of a replay are the predicted ones to the byte, in every p
   }
 }
 
-// The calibration and all runs share one call on a host that others used at the same time; see the folder's README.
-TEST_CASE("after one calibration the step is predicted within 2 % in the median") {
+// The calibration and all runs follow one another on one quiet host; see the folder's README. The optimizer step is a
+// part of the whole, so the same time weighs more in it. At worst 6.5 % are those of Adam on the host, which ran at
+// 173 GB/s where the calibration had 152; elsewhere 5.1 %, of 62 ms (the smallest slots of the smallest job).
+TEST_CASE("after one calibration the step is predicted within 2 % in the median and 5 % at worst") {
   const Cluster cluster = load_cluster(kFolder / "cluster.yaml");
   std::vector<double> steps;
   std::vector<double> updates;
   for (const Replayed& replay : replayed()) {
     INFO(replay.name);
-    const std::vector<Timeline> timelines = simulate_plans(replay.planned.plans, cluster, replay.name);
-    const RankTimeline predicted = rank_timeline(replay.planned.plans[0], timelines[0]);
-    const RankTimeline& measured = replay.measured.ranks[0];
-    steps.push_back(std::abs(median_of(measured.steps) / seconds(predicted.steps[0]) - 1));
-    updates.push_back(std::abs(median_of(measured.updates) / seconds(predicted.updates[0]) - 1));
-    CHECK(steps.back() < 0.06);
+    const Off by = off(replay, cluster);
+    CHECK(by.step < 0.05);
+    CHECK(by.update < (replay.measured.candidate.policy == Policy::cpu_adam ? 0.07 : 0.055));
+    steps.push_back(by.step);
+    updates.push_back(by.update);
   }
   CHECK(median(steps) < 0.02);
-  CHECK(median(updates) < 0.03);
+  CHECK(median(updates) < 0.02);
+}
+
+TEST_CASE("chunked steps of the 1.8 B job are predicted within 3 %, whole and the optimizer's") {
+  const Cluster cluster = load_cluster(kFolder / "cluster.yaml");
+  int seen = 0;
+  for (const Replayed& replay : replayed()) {
+    if (!replay.name.starts_with("measured-1.8b-1xh200-chunked-")) continue;
+    INFO(replay.name);
+    const Off by = off(replay, cluster);
+    CHECK(by.step < 0.03);
+    CHECK(by.update < 0.03);
+    ++seen;
+  }
+  CHECK(seen == 3);
 }
 
 TEST_CASE("pipelined slots of 4 Mi elements use the link as copies alone do, with 1 % of the state resident") {
@@ -147,7 +184,7 @@ TEST_CASE("pipelined slots of 4 Mi elements use the link as copies alone do, wit
   for (const PlanShard& shard : plan.shards) state += bytes_of(shard.numel, plan.precision.state_bytes());
   CHECK(100 * resident.value <= state.value);
   const double ratio = median_of(chunked.measured.ranks[0].updates) / median_of(pipelined.measured.ranks[0].updates);
-  CHECK(ratio > 1.7);
+  CHECK(ratio > 1.8);
   const auto link = std::find_if(pipelined.measured.provenance.begin(), pipelined.measured.provenance.end(),
                                  [](const auto& fact) { return fact.first == "link of rank 0"; });
   REQUIRE(link != pipelined.measured.provenance.end());
