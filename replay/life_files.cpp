@@ -1,0 +1,60 @@
+#include "replay/life_files.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "models/errors.hpp"
+#include "models/plan_json.hpp"
+#include "models/text_file.hpp"
+
+namespace ebb::replay {
+
+namespace {
+
+constexpr const char* kCure = "write one with ebb simulate JOB --policy P --life -o FILE";
+/// Nine parts of eight ranks of a million ops each stay below it.
+constexpr std::int64_t kMostLifeBytes = std::int64_t{16} << 30;
+
+bool has(const LifeRank& rank, std::size_t part) { return rank.programs[part].has_value(); }
+
+void check_parts(const LifeFile& file) {
+  for (const LifeRank& rank : file.ranks)
+    for (std::size_t part = 0; part < kPartCount; ++part)
+      if (has(rank, part) != has(file.ranks.front(), part))
+        throw InputError({.file = file.name},
+                         fmt::format("not every rank has a plan of the part {}", name_of(static_cast<LifePart>(part))),
+                         kCure);
+  for (const LifePart part : {LifePart::step, LifePart::init})
+    if (!has(file.ranks.front(), static_cast<std::size_t>(part)))
+      throw InputError({.file = file.name}, fmt::format("it has no plan of the part {}", name_of(part)), kCure);
+}
+
+}  // namespace
+
+LifeFile life_of(std::vector<Plan> plans, const std::string& name) {
+  LifeFile file;
+  file.name = name;
+  file.plans = std::make_unique<const std::vector<Plan>>(std::move(plans));
+  std::vector<const Plan*> of_rank;
+  for (std::size_t i = 0; i < file.plans->size(); ++i) {
+    of_rank.push_back(&(*file.plans)[i]);
+    if (i + 1 < file.plans->size() && (*file.plans)[i + 1].rank == (*file.plans)[i].rank) continue;
+    file.ranks.push_back({compile_life(of_rank, name)});
+    of_rank.clear();
+  }
+  check_parts(file);
+  return file;
+}
+
+LifeFile read_life_file(const std::string& name) {
+  return life_of(plans_from_json(read_text_file(name, kMostLifeBytes, kCure), name), name);
+}
+
+const Plan& plan_of(const LifeRank& rank, LifePart part) {
+  const auto& program = rank.programs[static_cast<std::size_t>(part)];
+  EBB_ASSERT(program.has_value());
+  return *program->plan;
+}
+
+}  // namespace ebb::replay
