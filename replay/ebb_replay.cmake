@@ -3,6 +3,14 @@ add_library(ebb_replay_command STATIC
   ebb_program.cpp
   equivalence.cpp
   equivalence_report.cpp
+  life_compare.cpp
+  life_equivalence.cpp
+  life_equivalence_report.cpp
+  life_executors.cpp
+  life_files.cpp
+  life_parts.cpp
+  life_residency.cpp
+  life_script.cpp
   plan_files.cpp
   run_report.cpp
 )
