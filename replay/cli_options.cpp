@@ -1,74 +1,19 @@
+// The command line as a whole, and the options of `run`, `checkpoint` and `calibrate`.
 #include "replay/cli_options.hpp"
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <sstream>
 
+#include "models/errors.hpp"
 #include "models/nearest.hpp"
 #include "models/quantity_text.hpp"
+#include "replay/cli_words.hpp"
 
 namespace ebb::replay::cli {
 
 namespace {
-
-/// What the parser fills in as text, so that every message names the option.
-struct Words {
-  std::optional<std::string> device, devices, slow, warmups, repeats, seed, steps, seconds, output, base, raw, from;
-  std::optional<std::string> policy, chunk_numel, chunk_size_mb, fraction, slots;
-};
-
-void add_text(CLI::App& command, const char* names, std::optional<std::string>& value, const char* help,
-              const char* type) {
-  command.add_option(names, value, help)->type_name(type);
-}
-
-std::int64_t count(const std::optional<std::string>& text, const char* option, std::int64_t otherwise,
-                   std::int64_t least, std::int64_t most) {
-  if (!text) return otherwise;
-  const std::int64_t value = parse_count(*text, {.file = option});
-  if (value < least || value > most)
-    throw InputError({.file = option}, fmt::format("{} is not in {} to {}", value, least, most));
-  return value;
-}
-
-Device device_of(const std::optional<std::string>& word, Device otherwise) {
-  if (!word) return otherwise;
-  if (*word == "gpu") return Device::gpu;
-  if (*word == "cpu") return Device::cpu;
-  throw InputError({.file = "--device"}, fmt::format("unknown device \"{}\"", word->substr(0, 40)), "cpu or gpu");
-}
-
-std::vector<int> devices_of(const std::optional<std::string>& list) {
-  std::vector<int> devices;
-  if (!list) return devices;
-  constexpr std::int64_t kMostDevices = 1024;
-  std::istringstream words(*list);
-  for (std::string word; std::getline(words, word, ',');)
-    devices.push_back(static_cast<int>(count(word, "--devices", 0, 0, kMostDevices)));
-  if (devices.empty()) throw InputError({.file = "--devices"}, "no device in it", "e.g. 0,1");
-  return devices;
-}
-
-std::optional<StreamKind> stream_of(const std::optional<std::string>& word) {
-  if (!word) return std::nullopt;
-  std::vector<std::string> known;
-  for (const StreamKind kind :
-       {StreamKind::host, StreamKind::compute, StreamKind::h2d, StreamKind::d2h, StreamKind::comm}) {
-    if (name_of(kind) == *word) return kind;
-    known.emplace_back(name_of(kind));
-  }
-  throw InputError({.file = "--slow"}, fmt::format("unknown stream \"{}\"", word->substr(0, 40)),
-                   did_you_mean(*word, known, "streams"));
-}
-
-/// A flag that turns something off. (CLI11's own way shows as "--flag{false}" in the help.)
-void add_without(CLI::App& command, const char* flag, bool& on, const char* help) {
-  command.add_flag_callback(
-      flag, [&on] { on = false; }, help);
-}
 
 void add_run(CLI::App& app, RunOptions& o, Words& words) {
   CLI::App* command = app.add_subcommand("run", "Execute plans on this machine's GPUs: times, memory, numbers");
@@ -94,22 +39,13 @@ void add_run(CLI::App& app, RunOptions& o, Words& words) {
   command->footer("Example: ebb-replay run plan.json -o measured.json --devices 0");
 }
 
-void add_equivalence(CLI::App& app, EquivalenceOptions& o, Words& words) {
-  CLI::App* command =
-      app.add_subcommand("equivalence", "A policy's numbers against resident's: every bit, and a lower peak");
-  command->add_option("JOB", o.job, "job file for ebb simulate; or resident's plan file")->required()->type_name("");
-  command->add_option("PLAN", o.other, "the policy's plan file, after resident's")->type_name("");
-  add_text(*command, "--policy", words.policy, "full-reload, chunked, windowed, cpu-adam or pipelined", "POLICY");
-  add_text(*command, "--chunk-numel", words.chunk_numel, "elements in a chunk (chunked, pipelined)", "N");
-  add_text(*command, "--chunk-size-mb", words.chunk_size_mb, "MiB of moments in a chunk, 0: all (windowed)", "M");
-  add_text(*command, "--fraction", words.fraction, "part of the state that moves (windowed, cpu-adam)", "F");
-  add_text(*command, "--slots", words.slots, "device slots (pipelined)", "D");
-  add_text(*command, "--steps", words.steps, "training steps (5)", "N");
-  add_text(*command, "--seed", words.seed, "of parameters and gradients (1)", "S");
-  add_text(*command, "--device", words.device, "cpu (default): in every held-back order; or gpu", "WHICH");
-  add_text(*command, "--devices", words.devices, "one GPU for each rank, e.g. 0,1", "LIST");
+void add_checkpoint(CLI::App& app, CheckpointOptions& o) {
+  CLI::App* command = app.add_subcommand("checkpoint", "Check every byte of a checkpoint, and say what is in it");
+  command->add_option("PATH", o.path, "a checkpoint, or a directory of them, of which the newest whole one counts")
+      ->required()
+      ->type_name("");
   command->add_flag("--json", o.json, "print one JSON document");
-  command->footer("Example: ebb-replay equivalence job.yaml --policy chunked --chunk-numel 1e6");
+  command->footer("Example: ebb-replay checkpoint checkpoints");
 }
 
 void add_calibrate(CLI::App& app, CalibrateOptions& o, Words& words) {
@@ -139,28 +75,6 @@ void complete(RunOptions& o, const Words& words) {
                      "leave it out, or run with --device gpu");
 }
 
-void complete(EquivalenceOptions& o, const Words& words) {
-  constexpr std::int64_t kMostSteps = 10'000;
-  o.device = device_of(words.device, Device::cpu);
-  o.devices = devices_of(words.devices);
-  o.steps = static_cast<int>(count(words.steps, "--steps", o.steps, 1, kMostSteps));
-  o.seed = static_cast<std::uint64_t>(count(words.seed, "--seed", 1, 0, INT64_MAX));
-  const std::array<std::pair<const char*, const std::optional<std::string>*>, 5> policy = {
-      {{"--policy", &words.policy},
-       {"--chunk-numel", &words.chunk_numel},
-       {"--chunk-size-mb", &words.chunk_size_mb},
-       {"--fraction", &words.fraction},
-       {"--slots", &words.slots}}};
-  for (const auto& [option, value] : policy) {
-    if (!*value) continue;
-    if (o.other) throw InputError({.file = option}, "two plan files say their policies themselves", "leave it out");
-    o.policy.insert(o.policy.end(), {option, **value});
-  }
-  if (!o.other && !words.policy)
-    throw InputError({.file = "--policy"}, "which policy is to be compared with resident?",
-                     "name one, or give two plan files");
-}
-
 void complete(CalibrateOptions& o, const Words& words) {
   if (!words.output) throw InputError({.file = "-o"}, "where is the cluster to be written?", "e.g. -o cluster.yaml");
   o.output = *words.output;
@@ -182,7 +96,7 @@ void complete(CalibrateOptions& o, const Words& words) {
 void check_command_word(std::span<const char* const> arguments) {
   if (arguments.size() < 2 || arguments[1][0] == '-') return;
   const std::string word = arguments[1];
-  const std::vector<std::string> known = {"run", "equivalence", "calibrate"};
+  const std::vector<std::string> known = {"run", "equivalence", "train", "checkpoint", "calibrate"};
   if (std::find(known.begin(), known.end(), word) != known.end()) return;
   throw InputError(Place{}, fmt::format("unknown command \"{}\"", word.substr(0, 40)),
                    did_you_mean(word, known, "commands"));
@@ -207,13 +121,20 @@ Command parse(std::span<const char* const> arguments) {
       "  ebb-replay run plan.json -o measured.json\n"
       "  ebb-replay equivalence job.yaml --policy chunked --chunk-numel 1e6\n"
       "  ebb-replay calibrate -o cluster.yaml\n"
+      "  ebb simulate job.yaml --policy chunked --chunk-numel 1e8 --life -o life.json\n"
+      "  ebb-replay train life.json --steps 20 --checkpoint checkpoints --save-every 10\n"
+      "  ebb-replay checkpoint checkpoints\n"
       "Exit codes: 0 done, 1 not equivalent, 2 bad input, 3 the machine failed (CUDA, NCCL, files, memory).");
   RunOptions run;
   EquivalenceOptions equivalence;
+  TrainOptions train;
+  CheckpointOptions checkpoint;
   CalibrateOptions calibrate;
   Words words;
   add_run(app, run, words);
   add_equivalence(app, equivalence, words);
+  add_train(app, train, words);
+  add_checkpoint(app, checkpoint);
   add_calibrate(app, calibrate, words);
   try {
     app.parse(static_cast<int>(arguments.size()), arguments.data());
@@ -231,6 +152,11 @@ Command parse(std::span<const char* const> arguments) {
     complete(equivalence, words);
     return equivalence;
   }
+  if (app.got_subcommand("train")) {
+    complete(train, words);
+    return train;
+  }
+  if (app.got_subcommand("checkpoint")) return checkpoint;
   complete(calibrate, words);
   calibrate.command = joined(arguments);
   return calibrate;

@@ -1,4 +1,5 @@
-// The command line of `ebb-replay`, parsed: which command with which options. CLI11 stays inside cli_options.cpp.
+// The command line of `ebb-replay`, parsed: which command with which options. CLI11 stays inside the cli_*.cpp
+// files.
 #pragma once
 
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include "replay/calibrate.hpp"
 #include "replay/execute.hpp"
+#include "replay/life_script.hpp"
 
 namespace ebb::replay::cli {
 
@@ -32,6 +34,35 @@ struct EquivalenceOptions {
   int steps = 5;
   std::uint64_t seed = 1;
   bool json = false;
+
+  bool life = false;
+  LifeShape shape;
+  std::optional<std::int64_t> reshard;  // GPUs of the job that goes on; 0: no such job; unset: half, on the CPU also 2
+  std::optional<std::string> checkpoint;
+  bool disturbed = true;
+  LossScaling scaling;
+};
+
+/// A life's plans, trained.
+struct TrainOptions {
+  std::string life;
+  int steps = 0;  // training steps when it ends, those before a resume included
+  std::optional<std::string> checkpoint;
+  int save_every = 0;  // 0: at the end only
+  std::size_t keep = 2;
+  bool resume = false;
+  std::optional<std::string> load;
+  std::optional<std::string> load_params;
+  bool storage_reference = false;
+  Device device = Device::gpu;
+  ExecuteOptions execute;
+  bool json = false;
+};
+
+/// Is this checkpoint whole, and what is in it?
+struct CheckpointOptions {
+  std::string path;
+  bool json = false;
 };
 
 /// `--help` or `--version`: only print this.
@@ -39,7 +70,7 @@ struct Print {
   std::string text;
 };
 
-using Command = std::variant<RunOptions, EquivalenceOptions, CalibrateOptions, Print>;
+using Command = std::variant<RunOptions, EquivalenceOptions, TrainOptions, CheckpointOptions, CalibrateOptions, Print>;
 
 /// InputError for anything that is not a complete command line.
 Command parse(std::span<const char* const> arguments);

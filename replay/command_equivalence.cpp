@@ -1,21 +1,32 @@
-// `ebb-replay equivalence JOB --policy P ...`, or of two plan files. Exit 0: equal and lower; 1: not; an exit code of
-// `ebb simulate` other than 0 is passed on.
+// `ebb-replay equivalence JOB --policy P ...`, or of two plan files; with --life through a whole life. Exit 0: equal
+// and lower; 1: not; an exit code of `ebb simulate` other than 0 is passed on.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <optional>
+
+#include "models/errors.hpp"
 #include "models/text_output.hpp"
 #include "replay/commands.hpp"
 #include "replay/ebb_program.hpp"
 #include "replay/equivalence.hpp"
+#include "replay/life_equivalence.hpp"
+#include "replay/life_files.hpp"
 #include "replay/plan_files.hpp"
+#include "replay/processes.hpp"
 
 namespace ebb::replay::cli {
 
 namespace {
 
-int simulate(const std::string& job, std::span<const std::string> policy, const std::string& file) {
+int simulate(const std::string& job, std::span<const std::string> options, const std::string& file) {
   std::vector<std::string> arguments = {"simulate", job};
-  arguments.insert(arguments.end(), policy.begin(), policy.end());
+  arguments.insert(arguments.end(), options.begin(), options.end());
   arguments.insert(arguments.end(), {"-o", file});
   return run_ebb(arguments);
 }
+
+const std::vector<std::string> kBaseline = {"--policy", "resident"};
 
 int compare(const EquivalenceOptions& options, const std::string& resident_file, const std::string& policy_file) {
   const PlanFile resident = read_plan_file(resident_file);
@@ -30,15 +41,99 @@ int compare(const EquivalenceOptions& options, const std::string& resident_file,
   return result.holds() ? 0 : 1;
 }
 
+/// Both policies' lives on one number of GPUs.
+struct Lives {
+  LifeFile resident;
+  LifeFile policy;
+};
+
+/// The job's own GPUs where `gpus` is 0. Returns the exit code of ebb where it fails.
+int read_lives(const EquivalenceOptions& options, std::int64_t gpus, std::optional<Lives>& lives) {
+  const ScratchDirectory scratch;
+  const auto read = [&](std::vector<std::string> words, const char* name, LifeFile& file) {
+    const std::string path = (scratch.path() / name).string();
+    words.emplace_back("--life");
+    if (gpus > 0) words.insert(words.end(), {"--gpus", fmt::format("{}", gpus)});
+    if (const int code = simulate(options.job, words, path); code != 0) return code;
+    file = read_life_file(path);
+    return 0;
+  };
+  Lives found;
+  if (const int code = read(kBaseline, "resident.json", found.resident); code != 0) return code;
+  if (const int code = read(options.policy, "policy.json", found.policy); code != 0) return code;
+  lives = std::move(found);
+  return 0;
+}
+
+/// Half the GPUs; of one GPU two, which only a CPU has for sure. 0: the number does not change.
+std::int64_t other_gpus(const EquivalenceOptions& options, std::int64_t gpus) {
+  if (options.reshard) return *options.reshard;
+  if (gpus > 1 && gpus % 2 == 0) return gpus / 2;
+  return gpus == 1 && options.device == Device::cpu ? 2 : 0;
+}
+
+LifePlans plans_of(const LifeFile& own, const LifeFile* other) {
+  return {own.ranks, other != nullptr ? std::span<const LifeRank>(other->ranks) : std::span<const LifeRank>()};
+}
+
+int compare_files(const EquivalenceOptions& options, const Lives& own, const Lives* other) {
+  const LifePlans resident = plans_of(own.resident, other != nullptr ? &other->resident : nullptr);
+  const LifePlans policy = plans_of(own.policy, other != nullptr ? &other->policy : nullptr);
+  LifeComparison comparison;
+  comparison.shape = options.shape;
+  comparison.shape.reshard = other != nullptr;
+  comparison.disturbed = standard_life(kShortLife);
+  comparison.disturbed.reshard = other != nullptr;
+  comparison.disturbed.skip_value = options.shape.skip_value;
+  if (options.shape.skips.empty()) comparison.disturbed.skips.clear();
+  comparison.training.seed = options.seed;
+  comparison.training.scaling = options.scaling;
+  const ScratchDirectory scratch(options.checkpoint);
+  comparison.directory = scratch.path().string();
+  LifeExecutor executor = options.device == Device::cpu ? cpu_executor(policy) : gpu_executor(policy, options.devices);
+  if (!options.disturbed) executor.disturbed.clear();
+  const LifeEquivalence result = compare_lives(resident, policy, comparison, executor);
+  write_stdout(options.json ? to_json(result) : to_text(result));
+  return result.holds() ? 0 : 1;
+}
+
+int run_life(const EquivalenceOptions& options) {
+  if (process_place(environment()).size > 1)
+    throw InputError({.file = "--life"}, "a life is compared in one process, and several were started",
+                     "start ebb-replay by itself: it runs all ranks of the host");
+  if (options.other) {
+    const Lives files{read_life_file(options.job), read_life_file(*options.other)};
+    return compare_files(options, files, nullptr);
+  }
+  std::optional<Lives> own;
+  std::optional<Lives> other;
+  if (const int code = read_lives(options, 0, own); code != 0) return code;
+  const auto ranks = static_cast<std::int64_t>(own->policy.ranks.size());
+  const std::int64_t gpus = other_gpus(options, ranks);
+  if (gpus == ranks)
+    throw InputError({.file = "--reshard"}, fmt::format("the job has {} GPUs already", gpus),
+                     "name another number, or none");
+  if (gpus > 0) {
+    if (const int code = read_lives(options, gpus, other); code != 0) {
+      std::fprintf(stderr,
+                   "ebb-replay: the life goes on from its second save on %lld GPUs; name another number that "
+                   "the job can run on, or none: --reshard\n",
+                   static_cast<long long>(gpus));
+      return code;
+    }
+  }
+  return compare_files(options, *own, other ? &*other : nullptr);
+}
+
 }  // namespace
 
 int run_equivalence(const EquivalenceOptions& options) {
+  if (options.life) return run_life(options);
   if (options.other) return compare(options, options.job, *options.other);
   const ScratchDirectory scratch;
   const std::string resident = (scratch.path() / "resident.json").string();
   const std::string policy = (scratch.path() / "policy.json").string();
-  const std::vector<std::string> baseline = {"--policy", "resident"};
-  if (const int code = simulate(options.job, baseline, resident); code != 0) return code;
+  if (const int code = simulate(options.job, kBaseline, resident); code != 0) return code;
   if (const int code = simulate(options.job, options.policy, policy); code != 0) return code;
   return compare(options, resident, policy);
 }

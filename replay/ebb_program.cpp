@@ -47,10 +47,12 @@ class FileActions {
 
 }  // namespace
 
-ScratchDirectory::ScratchDirectory() {
+ScratchDirectory::ScratchDirectory(const std::optional<std::string>& parent) {
   std::error_code failed;
-  const fs::path parent = fs::temp_directory_path(failed);
-  std::string name = ((failed ? fs::path("/tmp") : parent) / "ebb-replay-XXXXXX").string();
+  fs::path in = parent ? fs::path(*parent) : fs::temp_directory_path(failed);
+  if (failed) in = "/tmp";
+  if (parent) fs::create_directories(in, failed);  // mkdtemp says what is wrong
+  std::string name = (in / "ebb-replay-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr)
     throw IoError(fmt::format("cannot make a temporary directory {}: {}", name, std::strerror(errno)));
   path_ = name;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -10,7 +11,8 @@ namespace ebb::replay {
 /// A directory of this process's own, removed with everything in it.
 class ScratchDirectory {
  public:
-  ScratchDirectory();  // IoError
+  /// In `parent`, which is made if need be; unset: where temporary files belong. IoError.
+  explicit ScratchDirectory(const std::optional<std::string>& parent = std::nullopt);
   ~ScratchDirectory();
   ScratchDirectory(const ScratchDirectory&) = delete;
   ScratchDirectory& operator=(const ScratchDirectory&) = delete;

@@ -13,14 +13,21 @@ add_library(ebb_replay_command STATIC
   life_script.cpp
   plan_files.cpp
   run_report.cpp
+  storage_reference.cpp
+  train_report.cpp
+  train_script.cpp
 )
 target_link_libraries(ebb_replay_command PUBLIC ebb_replay ebb_replay_gpu PRIVATE ebb_reports fmt::fmt
                                                                                 nlohmann_json::nlohmann_json)
 
 add_executable(ebb-replay
+  cli_equivalence.cpp
   cli_options.cpp
+  cli_train.cpp
+  cli_words.cpp
   command_equivalence.cpp
   command_run.cpp
+  command_train.cpp
   main.cpp
 )
 target_link_libraries(ebb-replay PRIVATE ebb_replay_command ebb_calibrate CLI11::CLI11 fmt::fmt)

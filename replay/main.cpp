@@ -18,6 +18,10 @@ struct Runner {
   int operator()(const ebb::replay::cli::EquivalenceOptions& options) const {
     return ebb::replay::cli::run_equivalence(options);
   }
+  int operator()(const ebb::replay::cli::TrainOptions& options) const { return ebb::replay::cli::run_train(options); }
+  int operator()(const ebb::replay::cli::CheckpointOptions& options) const {
+    return ebb::replay::cli::run_checkpoint(options);
+  }
   int operator()(const ebb::replay::CalibrateOptions& options) const { return ebb::replay::run_calibrate(options); }
   int operator()(const ebb::replay::cli::Print& print) const {
     ebb::write_stdout(print.text);

@@ -9,6 +9,7 @@
 #include "models/errors.hpp"
 #include "models/json_fields.hpp"
 #include "models/quantity_text.hpp"
+#include "replay/memory_json.hpp"
 #include "reports/table.hpp"
 
 namespace ebb::replay {
@@ -84,22 +85,6 @@ Json spread_json(std::span<const Ticks> times) {
           {"repeats", times.size()}};
 }
 
-Json memory_json(const MemoryFigures& memory) {
-  Json json = {{"live_peak", memory.live_peak.value}};
-  for (const auto& [phase, bytes] : memory.live_by_phase)
-    json["live_by_phase"][std::string(name_of(phase))] = bytes.value;
-  const auto add = [&](const char* key, const std::optional<Bytes>& bytes) {
-    if (bytes) json[key] = bytes->value;
-  };
-  add("torch_allocated_peak", memory.torch_allocated_peak);
-  add("torch_reserved_peak", memory.torch_reserved_peak);
-  add("driver_peak", memory.driver_peak);
-  add("instruments", memory.instruments);
-  json["pinned"] = memory.pinned.value;
-  json["pageable"] = memory.pageable.value;
-  return json;
-}
-
 Json numbers_of(const RankNumbers& numbers) {
   Json steps = Json::array();
   for (const StepNumbers& step : numbers.steps)
@@ -123,6 +108,22 @@ std::string steps_text(const RankNumbers& numbers) {
 }
 
 }  // namespace
+
+Json memory_json(const MemoryFigures& memory) {
+  Json json = {{"live_peak", memory.live_peak.value}};
+  for (const auto& [phase, bytes] : memory.live_by_phase)
+    json["live_by_phase"][std::string(name_of(phase))] = bytes.value;
+  const auto add = [&](const char* key, const std::optional<Bytes>& bytes) {
+    if (bytes) json[key] = bytes->value;
+  };
+  add("torch_allocated_peak", memory.torch_allocated_peak);
+  add("torch_reserved_peak", memory.torch_reserved_peak);
+  add("driver_peak", memory.driver_peak);
+  add("instruments", memory.instruments);
+  json["pinned"] = memory.pinned.value;
+  json["pageable"] = memory.pageable.value;
+  return json;
+}
 
 std::string to_text(const RunResult& run) {
   std::string text;

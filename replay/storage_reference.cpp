@@ -1,0 +1,120 @@
+#include "replay/storage_reference.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <vector>
+
+#include "models/errors.hpp"
+
+namespace ebb::replay {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::int64_t kBlock = std::int64_t{16} << 20;
+constexpr std::size_t kAlignment = 4096;  // of memory and lengths under O_DIRECT
+constexpr Bytes kMost = 8_GiB;
+
+struct Free {
+  void operator()(std::byte* data) const { std::free(data); }
+};
+using Block = std::unique_ptr<std::byte, Free>;
+
+/// Not zeros, which some file systems do not store.
+Block noise() {
+  Block block(static_cast<std::byte*>(std::aligned_alloc(kAlignment, kBlock)));
+  if (!block) throw std::bad_alloc();
+  std::uint64_t word = 0x9e3779b97f4a7c15U;
+  for (std::int64_t at = 0; at < kBlock; at += 8) {
+    word ^= word << 13;
+    word ^= word >> 7;
+    word ^= word << 17;  // Marsaglia's xorshift64
+    std::memcpy(block.get() + at, &word, 8);
+  }
+  return block;
+}
+
+/// A file that goes when it has been written.
+class File {
+ public:
+  File(std::string path, int flags)
+      : path_(std::move(path)),
+        descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | flags, 0600)) {}
+  ~File() {
+    if (descriptor_ < 0) return;
+    ::close(descriptor_);
+    ::unlink(path_.c_str());
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  bool open() const { return descriptor_ >= 0; }
+
+  void write(const std::byte* data, std::int64_t bytes) const {
+    while (bytes > 0) {
+      const ssize_t done = ::write(descriptor_, data, static_cast<std::size_t>(bytes));
+      if (done < 0 && errno == EINTR) continue;
+      if (done <= 0) fail("write");
+      data += done;
+      bytes -= done;
+    }
+  }
+  void sync() const {
+    if (::fsync(descriptor_) != 0) fail("fsync");
+  }
+  [[noreturn]] void fail(const char* what) const {
+    throw IoError(fmt::format("cannot {} {}: {}", what, path_, std::strerror(errno)));
+  }
+
+ private:
+  std::string path_;
+  int descriptor_;
+};
+
+double write_all(const std::vector<std::unique_ptr<File>>& files, const std::byte* block, std::int64_t blocks) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::future<void>> writers;
+  for (const std::unique_ptr<File>& file : files) {
+    writers.push_back(std::async(std::launch::async, [&file, block, blocks] {
+      for (std::int64_t i = 0; i < blocks; ++i) file->write(block, kBlock);
+      file->sync();
+    }));
+  }
+  for (std::future<void>& writer : writers) writer.wait();
+  for (std::future<void>& writer : writers) writer.get();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+StorageRate measure_large_writes(const std::string& directory, Bytes bytes, int writers) {
+  EBB_ASSERT(writers > 0);
+  const Block block = noise();
+  const std::int64_t blocks = std::max<std::int64_t>(1, std::min(bytes, kMost).value / kBlock / writers);
+  StorageRate best;
+  for (const int flags : {O_DIRECT, 0}) {
+    std::vector<std::unique_ptr<File>> files;
+    for (int i = 0; i < writers; ++i) {
+      const fs::path path = fs::path(directory) / fmt::format("large-writes-{}-{}.tmp", ::getpid(), i);
+      files.push_back(std::make_unique<File>(path.string(), flags));
+      if (!files.back()->open() && flags == 0) files.back()->fail("make");
+    }
+    // Not every file system takes O_DIRECT.
+    if (!std::all_of(files.begin(), files.end(), [](const auto& file) { return file->open(); })) continue;
+    const StorageRate found{{blocks * writers * kBlock}, {write_all(files, block.get(), blocks)}, flags != 0};
+    if (found.rate().value > best.rate().value) best = found;
+  }
+  return best;
+}
+
+}  // namespace ebb::replay
