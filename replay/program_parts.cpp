@@ -147,8 +147,8 @@ LifePrograms compile_life(std::span<const Plan* const> plans, const std::string&
     const Plan* const after = parts[index(pair.after)];
     if (before != nullptr && after != nullptr) check_hand_over(*before, *after, file);
   }
-  using enum LifePart;
-  for (const auto& [step, skip] : {std::pair(LifePart::step, LifePart::skip), std::pair(first_step, first_skip)})
+  for (const auto& [step, skip] : {std::pair(LifePart::step, LifePart::skip),
+                                   std::pair(LifePart::first_step, LifePart::first_skip)})
     if (programs[index(step)] && programs[index(skip)])
       check_skip(*programs[index(step)], *programs[index(skip)], file);
   return programs;
