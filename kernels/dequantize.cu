@@ -26,17 +26,19 @@ constexpr int kBytes = kRow, kScales = kRowScales;  // in the table
 
 // Four bytes of each of the thread's rows.
 __device__ void read_rows(std::uint32_t (&four)[kRowsOfThread], const std::uint8_t* bytes, const Spot& spot) {
+  bytes += spot.first;
+  if (spot.whole) {
+#pragma unroll
+    for (int i = 0; i < kRowsOfThread; ++i) four[i] = load<Type::fp8_e4m3>(bytes, spot.at(i));
+    return;
+  }
 #pragma unroll
   for (int i = 0; i < kRowsOfThread; ++i) {
     const std::int64_t element = spot.at(i);
-    if (spot.whole) {
-      four[i] = load<Type::fp8_e4m3>(bytes + spot.first, element);
-      continue;
-    }
     four[i] = 0;
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-      if (spot.has(element, k)) four[i] |= static_cast<std::uint32_t>(bytes[spot.first + element + k]) << (8 * k);
+      if (spot.has(element, k)) four[i] |= static_cast<std::uint32_t>(bytes[element + k]) << (8 * k);
     }
   }
 }

@@ -20,31 +20,31 @@ constexpr int kWords = kTile / 4;  // in a row of the tile
 constexpr std::int64_t kTileBytes = kTile * kTile;
 static_assert(kTile == kScaleTile && kWords == 32 && kBlock % kWords == 0);
 
-/// A row-major matrix of bytes; rows begin at multiples of four where `words`.
-struct ByteMatrix {
+/// A tile of a row-major matrix of bytes: [rows, columns] are what is left of it from the tile's first byte on,
+/// `stride` lies between rows. `whole`: 128 x 128 are there, and words are aligned.
+struct ByteTile {
   std::uint8_t* bytes;
-  std::int64_t rows, columns;
-  bool words;
+  std::int64_t rows, columns, stride;
 
   /// Bytes (row, column) ... (row, column + 3); 0 for those outside.
-  __device__ std::uint32_t read(std::int64_t row, std::int64_t column) const {
-    const std::uint8_t* const at = bytes + row * columns + column;
-    if (words && row < rows && column + 4 <= columns) return *reinterpret_cast<const std::uint32_t*>(at);
+  __device__ std::uint32_t read(int row, int column) const {
     std::uint32_t four = 0;
     for (int k = 0; k < 4; ++k) {
-      if (row < rows && column + k < columns) four |= static_cast<std::uint32_t>(at[k]) << (8 * k);
+      if (row < rows && column + k < columns) {
+        four |= static_cast<std::uint32_t>(bytes[row * stride + column + k]) << (8 * k);
+      }
     }
     return four;
   }
-  __device__ void write(std::int64_t row, std::int64_t column, std::uint32_t four) const {
-    std::uint8_t* const at = bytes + row * columns + column;
-    if (words && row < rows && column + 4 <= columns) {
-      *reinterpret_cast<std::uint32_t*>(at) = four;
-      return;
-    }
+  __device__ void write(int row, int column, std::uint32_t four) const {
     for (int k = 0; k < 4; ++k) {
-      if (row < rows && column + k < columns) at[k] = static_cast<std::uint8_t>(four >> (8 * k));
+      if (row < rows && column + k < columns) {
+        bytes[row * stride + column + k] = static_cast<std::uint8_t>(four >> (8 * k));
+      }
     }
+  }
+  __device__ std::uint32_t& word(int row, int column) const {
+    return *reinterpret_cast<std::uint32_t*>(bytes + row * stride + column);
   }
 };
 
@@ -65,33 +65,57 @@ __device__ void turn_scale(const float* from, float* to, std::int64_t down, std:
   for (std::int64_t i = down + 1; i < stride; ++i) to[across * stride + i] = 0;
 }
 
-template <bool kScales, int kRuns>
-__global__ void __launch_bounds__(kBlock)
-    columns_kernel(const QuantizedArrays arrays, const __grid_constant__ RunTable<kFields, kRuns> table) {
-  __shared__ std::uint32_t turned[kTile][kWords];
-  const Tile tile = table.template find<kTileBytes>(blockIdx.x);
-  const std::int64_t rows = table.offset[tile.run][kRows], columns = table.offset[tile.run][kColumns];
-  const auto across = static_cast<std::uint32_t>(parts_of(columns, kTile));
-  const auto number = static_cast<std::uint32_t>(tile.number);
-  const std::int64_t row = std::int64_t{number / across} * kTile, column = std::int64_t{number % across} * kTile;
-  const bool words = table.shift[tile.run] == 0;
-  const ByteMatrix from{table.at(static_cast<std::uint8_t*>(arrays.rows), tile.run, kRow), rows, columns, words};
-  const ByteMatrix to{table.at(static_cast<std::uint8_t*>(arrays.columns), tile.run, kColumn), columns, rows, words};
+using Turned = std::uint32_t[kTile][kWords];
+
+template <bool kWhole>
+__device__ void read_tile(Turned& turned, const ByteTile& from) {
   const int word = threadIdx.x % kWords;
 #pragma unroll 4
   for (int quad = threadIdx.x / kWords; quad < kWords; quad += kBlock / kWords) {
     std::uint32_t x[4];
 #pragma unroll
-    for (int k = 0; k < 4; ++k) x[k] = from.read(row + 4 * quad + k, column + 4 * word);
+    for (int k = 0; k < 4; ++k) {
+      const int row = 4 * quad + k, column = 4 * word;
+      x[k] = kWhole ? from.word(row, column) : from.read(row, column);
+    }
     turn(x);
 #pragma unroll
     for (int k = 0; k < 4; ++k) turned[4 * word + k][quad ^ word] = x[k];
   }
-  __syncthreads();
+}
+
+template <bool kWhole>
+__device__ void write_tile(const Turned& turned, const ByteTile& to) {
+  const int word = threadIdx.x % kWords;
 #pragma unroll 8
   for (int c = threadIdx.x / kWords; c < kTile; c += kBlock / kWords) {
-    to.write(column + c, row + 4 * word, turned[c][word ^ (c / 4)]);
+    const std::uint32_t four = turned[c][word ^ (c / 4)];
+    if constexpr (kWhole) {
+      to.word(c, 4 * word) = four;
+    } else {
+      to.write(c, 4 * word, four);
+    }
   }
+}
+
+template <bool kScales, int kRuns>
+__global__ void __launch_bounds__(kBlock)
+    columns_kernel(const QuantizedArrays arrays, const __grid_constant__ RunTable<kFields, kRuns> table) {
+  __shared__ Turned turned;
+  const Tile tile = table.template find<kTileBytes>(blockIdx.x);
+  const std::int64_t rows = table.offset[tile.run][kRows], columns = table.offset[tile.run][kColumns];
+  const auto across = static_cast<std::uint32_t>(parts_of(columns, kTile));
+  const auto number = static_cast<std::uint32_t>(tile.number);
+  const std::int64_t row = std::int64_t{number / across} * kTile, column = std::int64_t{number % across} * kTile;
+  // All of the tile is there, and words are aligned.
+  const bool whole = table.shift[tile.run] == 0 && row + kTile <= rows && column + kTile <= columns;
+  auto* const bytes = table.at(static_cast<std::uint8_t*>(arrays.rows), tile.run, kRow);
+  auto* const copies = table.at(static_cast<std::uint8_t*>(arrays.columns), tile.run, kColumn);
+  const ByteTile from{bytes + row * columns + column, rows - row, columns - column, columns};
+  const ByteTile to{copies + column * rows + row, columns - column, rows - row, rows};
+  whole ? read_tile<true>(turned, from) : read_tile<false>(turned, from);
+  __syncthreads();
+  whole ? write_tile<true>(turned, to) : write_tile<false>(turned, to);
   if (kScales && threadIdx.x == 0) {
     turn_scale(
         reinterpret_cast<const float*>(table.at(static_cast<const char*>(arrays.row_scales), tile.run, kRowScales)),
