@@ -17,7 +17,7 @@ add_library(ebb_replay_command STATIC
   train_report.cpp
   train_script.cpp
 )
-target_link_libraries(ebb_replay_command PUBLIC ebb_replay ebb_replay_gpu PRIVATE ebb_reports fmt::fmt
+target_link_libraries(ebb_replay_command PUBLIC ebb_replay ebb_replay_gpu PRIVATE ebb_checkpoint ebb_reports fmt::fmt
                                                                                 nlohmann_json::nlohmann_json)
 
 add_executable(ebb-replay

@@ -68,7 +68,7 @@ std::vector<PartPeak> peaks_of(std::int64_t init, std::int64_t first, std::int64
   return peaks;
 }
 
-const std::vector<PartPeak> kResident = peaks_of(9000, 20000, 20000, 20000, 18000, 18000);
+const std::vector<PartPeak> kResident = peaks_of(9000, 20000, 20000, 10000, 18000, 18000);
 constexpr Candidate kChunked{.policy = Policy::chunked, .chunk_numel = {250}};
 constexpr Candidate kFull{.policy = Policy::full_reload};
 

@@ -1,6 +1,8 @@
 // The standard life as data: which events each leg has, where they lie, and which lives there cannot be.
 #include "replay/life_script.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <filesystem>
 
@@ -19,20 +21,20 @@ const LifeSetting kSetting{{.adam = {}}, "/d", 1, 0};
 std::string text_of(const Leg& leg) {
   std::string text;
   for (const LifeEvent& event : leg.script.events) {
-    const std::string where = ":" + std::filesystem::path(event.directory).filename().string();
+    const std::string where = fmt::format(":{}", std::filesystem::path(event.directory).filename().string());
     if (!text.empty()) text += ' ';
     if (event.kind == Kind::init) text += "init";
     if (event.kind == Kind::load) text += "load" + where;
     if (event.kind == Kind::load_params) text += "params" + where;
     if (event.kind == Kind::save) text += "save" + where;
-    if (event.kind == Kind::steps) text += "steps:" + std::to_string(event.steps);
+    if (event.kind == Kind::steps) text += fmt::format("steps:{}", event.steps);
   }
   return text;
 }
 
 std::vector<std::string> texts_of(const std::vector<Leg>& legs) {
   std::vector<std::string> texts;
-  for (const Leg& leg : legs) texts.push_back(std::string(name_of(leg.kind)) + ": " + text_of(leg));
+  for (const Leg& leg : legs) texts.push_back(fmt::format("{}: {}", name_of(leg.kind), text_of(leg)));
   return texts;
 }
 
