@@ -73,8 +73,8 @@ Json part_json(const PartRow& row) {
 }
 
 std::string ranks_text(const LifeEquivalence& e) {
-  if (e.other_ranks == 0) return fmt::format("on {} ranks", e.ranks);
-  return fmt::format("on {} ranks, then on {}", e.ranks, e.other_ranks);
+  const std::string own = fmt::format("on {} {}", e.ranks, e.ranks == 1 ? "rank" : "ranks");
+  return e.other_ranks == 0 ? own : fmt::format("{}, then on {}", own, e.other_ranks);
 }
 
 }  // namespace

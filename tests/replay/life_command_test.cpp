@@ -1,0 +1,160 @@
+// `ebb-replay train` and `ebb-replay equivalence --life` as commands: exit codes, messages that name the cure, options
+// that make no sense together, and that a run which is cut into pieces prints the numbers of one that is not.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "models/plan_json.hpp"
+#include "tests/catch.hpp"
+#include "tests/replay/life_cases.hpp"
+
+using namespace ebb;
+using namespace ebb::test;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// A directory of this test's own with the plans of a chunked life on two ranks.
+class Place {
+ public:
+  Place() : path_(fs::temp_directory_path() / ("ebb_life_command_" + std::to_string(::getpid()))) {
+    fs::create_directories(path_);
+    std::ofstream(path_ / "life.json") << to_json(
+        life_plans(tiny_job(), {.policy = Policy::chunked, .chunk_numel = {4000}}, 2));
+  }
+  ~Place() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Outcome run(const std::string& arguments) const {
+    const std::string command =
+        "cd '" + path_.string() + "' && '" EBB_REPLAY_BINARY "' " + arguments + " >out 2>err </dev/null";
+    const int status = std::system(command.c_str());
+    REQUIRE(WIFEXITED(status));
+    return {WEXITSTATUS(status), contents(path_ / "out"), contents(path_ / "err")};
+  }
+  nlohmann::json json(const std::string& arguments) const {
+    const Outcome outcome = run(arguments + " --json");
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return nlohmann::json::parse(outcome.out);
+  }
+  /// Refused with exit 2, and a message with `words` in it.
+  void refuses(const std::string& arguments, const std::string& words) const {
+    const Outcome outcome = run(arguments);
+    INFO(arguments);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.err.find(words) != std::string::npos);
+    if (outcome.err.find(words) == std::string::npos) UNSCOPED_INFO(outcome.err);
+    CHECK(outcome.out.empty());
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+const std::string kTiny = "'" EBB_TEST_DATA "/replay/tiny.yaml' ";
+
+}  // namespace
+
+TEST_CASE("train in pieces, from its newest checkpoint, gives the numbers of one run") {
+  const Place place;
+  const std::string cpu = "train life.json --device cpu --inject 3:1:inf ";
+  const nlohmann::json whole = place.json(cpu + "--steps 7");
+  const nlohmann::json first = place.json(cpu + "--steps 5 --checkpoint saves --save-every 2");
+  CHECK(first["saves"] == nlohmann::json({2, 4, 5}));
+  CHECK(first["checkpoints"].size() == 3);
+  CHECK(std::distance(fs::directory_iterator(place.path() / "saves"), fs::directory_iterator()) == 2);  // --keep 2
+  const nlohmann::json second = place.json(cpu + "--steps 7 --checkpoint saves --resume");
+  CHECK(second["first"] == 5);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    const nlohmann::json& steps = whole["ranks"][rank]["steps"];
+    REQUIRE(steps.size() == 7);
+    CHECK(steps[2]["skipped"] == true);
+    CHECK(steps[2]["sum_of_squares"].is_null());
+    for (std::size_t i = 0; i < 5; ++i) CHECK(first["ranks"][rank]["steps"][i] == steps[i]);
+    for (std::size_t i = 5; i < 7; ++i) CHECK(second["ranks"][rank]["steps"][i - 5] == steps[i]);
+    CHECK(second["ranks"][rank]["final_state"] == whole["ranks"][rank]["final_state"]);
+    CHECK(second["ranks"][rank]["place"] == whole["ranks"][rank]["place"]);
+    for (const nlohmann::json& peak : whole["ranks"][rank]["peaks"]) CHECK(peak["live"] == peak["planned"]);
+  }
+  const nlohmann::json fresh = place.json("train life.json --device cpu --steps 1 --load-params saves");
+  CHECK(fresh["first"] == 0);
+  CHECK(fresh["ranks"][0]["steps"][0]["loss"] != whole["ranks"][0]["steps"][0]["loss"]);
+}
+
+TEST_CASE("train says how fast a save was, beside plain large writes to the same disk") {
+  const Place place;
+  const Outcome outcome =
+      place.run("train life.json --device cpu --steps 1 --checkpoint saves --storage-reference --loss-scale");
+  INFO(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out.find("saved to") != std::string::npos);
+  CHECK(outcome.out.find("% of that") != std::string::npos);
+  CHECK(std::distance(fs::directory_iterator(place.path() / "saves"), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("train refuses what cannot be meant, and names the cure") {
+  const Place place;
+  place.refuses("train life.json --device cpu", "--steps 20");
+  place.refuses("train life.json --device cpu --steps 3 --save-every 2", "--checkpoint DIR");
+  place.refuses("train life.json --device cpu --steps 3 --keep 2", "--checkpoint DIR");
+  place.refuses("train life.json --device cpu --steps 3 --resume", "--checkpoint DIR");
+  place.refuses("train life.json --device cpu --steps 3 --storage-reference", "--checkpoint DIR");
+  place.refuses("train life.json --device cpu --steps 3 --load a --load-params b", "one of --resume, --load");
+  place.refuses("train life.json --device cpu --steps 3 --checkpoint d --resume --load a", "one of --resume, --load");
+  place.refuses("train life.json --device cpu --steps 3 --devices 0", "--device gpu");
+  place.refuses("train life.json --device cpu --steps 3 --inject 4:0:inf", "a step of 1 to 3");
+  place.refuses("train life.json --device cpu --steps 3 --inject 2:7:inf", "ranks 0 to 1");
+  place.refuses("train life.json --device cpu --steps 3 --inject 2:1:1.5", "inf, -inf or nan");
+  place.refuses("train life.json --device cpu --steps 3 --inject 2", "STEP:RANK:VALUE");
+  place.refuses("train life.json --device cpu --steps 3 --initial-loss-scale 1000", "power of two");
+  place.refuses("train life.json --device cpu --steps 3 --load nowhere", "nowhere");
+  place.refuses("train nothing.json --device cpu --steps 3", "nothing.json");
+  place.refuses("train", "LIFE");
+  place.refuses("tarin life.json", "did you mean \"train\"");
+  CHECK(place.run("train life.json --device cpu --steps 2 --checkpoint saves").code == 0);
+  place.refuses("train life.json --device cpu --steps 2 --checkpoint saves --resume", "raise --steps");
+  // A plan of the step alone is no life.
+  std::ofstream(place.path() / "step.json") << to_json(host_plans(tiny_job(), {.policy = Policy::resident}).plans);
+  place.refuses("train step.json --device cpu --steps 2", "--life");
+}
+
+TEST_CASE("equivalence --life: exit 0 for an offload, 1 for none, 2 for what makes no sense") {
+  const Place place;
+  const std::string job = "equivalence " + kTiny;
+  const Outcome good = place.run(job + "--policy chunked --chunk-numel 4000 --life --steps 8");
+  INFO(good.out + good.err);
+  CHECK(good.code == 0);
+  CHECK(good.out.find("Equivalent: chunked gives the bits of resident through the whole life") != std::string::npos);
+  CHECK(good.out.find("on 1 rank, then on 2") != std::string::npos);
+  CHECK(place.run(job + "--policy resident --life --steps 8 --reshard none --no-disturbed").code == 1);
+  place.refuses(job + "--policy chunked --chunk-numel 4000 --save-at 3", "--life");
+  place.refuses(job + "--policy chunked --chunk-numel 4000 --no-disturbed", "--life");
+  place.refuses(job + "--policy chunked --chunk-numel 4000 --life --steps 5", "--steps");
+  place.refuses(job + "--policy chunked --chunk-numel 4000 --life --kill-at 6", "--kill-at");
+  place.refuses(job + "--policy chunked --chunk-numel 4000 --life --skip-at 99", "--skip-at");
+  place.refuses(job + "--policy chunked --chunk-numel 4000 --life --skip-at none --skip-value nan", "--skip-at");
+  place.refuses(job + "--policy chunked --chunk-numel 4000 --life --reshard 1", "1 GPUs already");
+  place.refuses("equivalence life.json life.json --life --reshard 1", "job file");
+}
