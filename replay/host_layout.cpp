@@ -27,10 +27,13 @@ bool HostLayout::build(const OwnedElements& owned, const Precision& precision, c
 
 bool HostLayout::build_regions(const OwnedElements& owned, const Precision& precision,
                                const std::vector<HostUse>& copies) {
+  std::uint8_t all = 0;
+  for (const HostUse& copy : copies) all = static_cast<std::uint8_t>(all | copy.states);
   std::map<std::int64_t, HostUse> cuts;
   for (const HostUse& copy : copies) {
+    if (copy.states != all) continue;
     const auto [known, fresh] = cuts.emplace(copy.range.begin, copy);
-    if (!fresh && (known->second.range != copy.range || known->second.states != copy.states)) return false;
+    if (!fresh && known->second.range != copy.range) return false;
   }
   std::int64_t behind = 0;
   for (const auto& [begin, cut] : cuts) {
@@ -86,6 +89,13 @@ std::optional<Bytes> HostLayout::at(StateBits state, std::uint32_t shard, std::i
   const std::size_t s = state == kGrads ? kGradsIndex : index_of(state);
   if (shard >= blocks_[s].size() || blocks_[s][shard] < 0) return std::nullopt;
   return Bytes{blocks_[s][shard] + (element - begins_[shard]) * size_[s]};
+}
+
+std::optional<Bytes> HostLayout::region(std::uint8_t states, ElementRange range) const {
+  const auto* region = region_with(range.begin);
+  if (region == nullptr || region->second.layout.range() != range || region->second.layout.states() != states)
+    return std::nullopt;
+  return region->second.at;
 }
 
 Bytes HostLayout::moment(StateBits state, std::int64_t element) const {

@@ -1,6 +1,7 @@
 // HostLayout: where the host keeps the state that a plan moves or steps there.
 //
-// Packed plans have one region: the ranges of their copies in ascending order, each laid out like the slot. Other plans
+// Packed plans have one region: the ranges of their copies in ascending order, each laid out like the slot; copies of a
+// part of the states (a second pass over masters) find it there. Other plans
 // have a block a shard and state, each rounded up to a power of two as torch's pinned allocator does (measured:
 // 104,857,600 B -> 134,217,728), state by state; gradients on their way to the host's Adam have blocks of their own.
 // Moments that the host steps are pageable, fp32, state by state without gaps.
@@ -25,7 +26,7 @@ struct HostUse {
 class HostLayout {
  public:
   /// `copies`: every copy of the plan. `stepped`: the elements that the host steps, if any. Returns false when copies
-  /// of packed buffers are cut differently, carry different states, or go along with copies of others.
+  /// of all states of packed buffers are cut differently, or go along with copies of others.
   bool build(const OwnedElements& owned, const Precision& precision, const std::vector<HostUse>& copies,
              std::optional<ElementRange> stepped);
 
@@ -33,8 +34,8 @@ class HostLayout {
   Bytes pageable() const { return pageable_; }
   std::optional<ElementRange> stepped() const { return stepped_; }
 
-  /// Of a packed copy: its region's first byte.
-  Bytes region(ElementRange range) const { return regions_.at(range.begin).at; }
+  /// First byte of the region that a packed copy of all its states is; unset where that is none.
+  std::optional<Bytes> region(std::uint8_t states, ElementRange range) const;
   bool packed() const { return !regions_.empty(); }
 
   /// Pinned place of a state (or kGrads) of `element`; unset where the host has none.

@@ -32,6 +32,29 @@ std::vector<Piece> OwnedElements::pieces(ElementRange range) const {
   return pieces;
 }
 
+ParameterBytes::ParameterBytes(const Plan& plan) {
+  const std::int64_t plain = size_of(plan.precision.params);
+  for (const PlanBucket& bucket : plan.buckets) {
+    const std::int64_t size = bucket.quantized ? 1 : plain;
+    any_quantized_ |= bucket.quantized;
+    if (spans_.empty() || spans_.back().size != size) spans_.push_back({bucket.begin.value, size, bytes_});
+    bytes_ += bytes_of(bucket.numel(), size);
+  }
+}
+
+const ParameterBytes::Span& ParameterBytes::span_with(std::int64_t padded) const {
+  const auto behind = std::upper_bound(spans_.begin(), spans_.end(), padded,
+                                       [](std::int64_t element, const Span& span) { return element < span.begin; });
+  return *(behind - 1);
+}
+
+Bytes ParameterBytes::at(std::int64_t padded) const {
+  const Span& span = span_with(padded);
+  return span.at + Bytes{(padded - span.begin) * span.size};
+}
+
+bool ParameterBytes::quantized(std::int64_t padded) const { return span_with(padded).size == 1; }
+
 StateLayout::StateLayout(const OwnedElements& owned, const Precision& precision, std::uint8_t states,
                          ElementRange range, bool packed)
     : states_(states), range_(range), packed_(packed) {

@@ -40,6 +40,30 @@ class OwnedElements {
   std::vector<std::int64_t> begins_;  // by shard, and the end
 };
 
+/// The parameter buffer: buckets lie one after another, each with its own element size (one byte where it is quantised).
+class ParameterBytes {
+ public:
+  explicit ParameterBytes(const Plan& plan);
+
+  /// Place of a padded element. Precondition: it lies in some bucket.
+  Bytes at(std::int64_t padded) const;
+  bool quantized(std::int64_t padded) const;
+  bool any_quantized() const { return any_quantized_; }
+  Bytes bytes() const { return bytes_; }
+
+ private:
+  struct Span {
+    std::int64_t begin = 0;  // padded elements
+    std::int64_t size = 0;   // bytes of one
+    Bytes at{0};
+  };
+  const Span& span_with(std::int64_t padded) const;
+
+  std::vector<Span> spans_;  // ascending; neighbours of one size are one
+  Bytes bytes_{0};
+  bool any_quantized_ = false;
+};
+
 /// Where `states` of `range` lie in a device buffer, from its first byte.
 class StateLayout {
  public:

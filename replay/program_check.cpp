@@ -1,6 +1,7 @@
 // every_place_is_inside(): independent of how the places were found.
 #include <algorithm>
 
+#include "replay/placement.hpp"
 #include "replay/program.hpp"
 
 namespace ebb::replay {
@@ -9,6 +10,7 @@ namespace {
 
 struct Checker {
   const Program& program;
+  Bytes parameter_bytes;
   bool inside = true;
 
   const Plan& plan() const { return *program.plan; }
@@ -78,20 +80,71 @@ struct Checker {
   void operator()(const Clip& clip) { gradients(clip.grads, clip.norm, clip.type, clip.runs); }
   void operator()(const ZeroGrads& zero) { device(zero.grads, {0}, program.padded, size_of(types().grads)); }
   void operator()(const BucketCollective& all) {
-    device(all.buffer, {0}, program.padded, size_of(all.type));
+    if (all.bytes.empty()) device(all.buffer, {0}, program.padded, size_of(all.type));
+    for (const BucketCollective::Part& part : all.bytes) device(part.buffer, part.at, {part.bytes.value}, 1);
     for (const ElementRange& bucket : all.buckets) elements(bucket, program.padded);
   }
   void operator()(const NormCollective& norm) { device(norm.norm, {0}, {3}, 4); }
   void operator()(const Stand& stand) {
     elements(stand.range, program.padded);
     device(stand.activations, {0}, {0}, 1);
-    device(program.params, {0}, program.padded, size_of(types().params));
+    device(program.params, {0}, {parameter_bytes.value}, 1);
     device(program.grads, {0}, program.padded, size_of(types().grads));
   }
 
-  template <class LifeAction>
-  void operator()(const LifeAction&) {
-    require(false);
+  void operator()(const Zero& zero) {
+    for (const Zero::Part& part : zero.parts) device(zero.buffer, part.at, {part.bytes.value}, 1);
+  }
+  void operator()(const HostMasters& masters) {
+    for (const HostMasters::Run& run : masters.runs) {
+      elements({run.at.value, (run.at + run.numel).value}, program.padded);
+      pinned(run.host_at, run.numel, 4);
+    }
+  }
+  void operator()(const Store& store) { pieces(store.pieces); }
+  void operator()(const Fetch& fetch) { pieces(fetch.pieces); }
+  void pieces(const std::vector<CheckpointPiece>& all) {
+    for (const CheckpointPiece& piece : all) {
+      require(piece.shard < plan().shards.size());
+      if (piece.shard < plan().shards.size())
+        elements({piece.first.value, (piece.first + piece.numel).value}, plan().shards[piece.shard].numel);
+      span(piece.host_at, piece.numel, size_of(piece.type),
+           piece.host == Memory::pinned ? program.pinned : program.pageable);
+    }
+  }
+
+  /// The runs' elements, and where fp32 masters (or `size` bytes an element) and largest values lie.
+  void quantized(const std::vector<QuantizedRun>& runs, BufferId masters, std::int64_t size, BufferId largest) {
+    require(program.quantized.has_value());
+    for (const QuantizedRun& run : runs) {
+      const bool known = program.quantized && run.quantized < program.quantized->parameters.size();
+      require(known);
+      if (!known) return;
+      const QuantizedParameter& q = program.quantized->parameters[run.quantized];
+      elements({run.first, run.first + run.numel.value}, {q.rows * q.columns});
+      device(program.params, q.row, {q.rows * q.columns}, 1);
+      if (masters.valid()) device(masters, run.master, run.numel, size);
+      if (largest.valid()) device(largest, run.largest, {q.largest}, 4);
+    }
+  }
+  void operator()(const FindLargest& find) { quantized(find.runs, find.masters, 4, find.largest); }
+  void operator()(const LargestCollective& all) { device(all.largest, {0}, all.numel, 4); }
+  void operator()(const Quantize& quantize) {
+    quantized(quantize.scales, BufferId::none(), 4, quantize.largest);
+    quantized(quantize.runs, quantize.masters, 4, quantize.largest);
+  }
+  void operator()(const Dequantize& dequantize) {
+    quantized(dequantize.runs, dequantize.to, size_of(types().params), BufferId::none());
+  }
+  void operator()(const MakeColumns& make) {
+    require(program.quantized.has_value() && program.quantized->columns.valid());
+    for (const std::uint32_t q : make.quantized) {
+      const bool known = program.quantized && q < program.quantized->parameters.size();
+      require(known);
+      if (!known) return;
+      const QuantizedParameter& what = program.quantized->parameters[q];
+      device(program.quantized->columns, what.column, {what.rows * what.columns}, 1);
+    }
   }
 
   void place(const StatePlace& place) {
@@ -123,13 +176,17 @@ bool covers_once(const std::vector<StatePlace>& places, StateBits state, Numel o
 }  // namespace
 
 bool every_place_is_inside(const Program& program) {
-  Checker checker{program};
+  Checker checker{program, ParameterBytes(*program.plan).bytes()};
   checker.require(program.actions.size() == program.plan->ops.size());
   for (const Action& action : program.actions) std::visit(checker, action);
   for (const std::vector<StatePlace>* places : {&program.before, &program.after}) {
     for (const StatePlace& place : *places) checker.place(place);
-    for (const StateBits state : {kExpAvg, kExpAvgSq, kMaster})
+    for (const StateBits state : {kExpAvg, kExpAvgSq, kMaster}) {
+      const bool none = std::none_of(places->begin(), places->end(),
+                                     [&](const StatePlace& place) { return place.state == state; });
+      if (none && program.plan->part != LifePart::step) continue;  // it does not exist there yet
       checker.require(covers_once(*places, state, program.owned));
+    }
   }
   return checker.inside;
 }

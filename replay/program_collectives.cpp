@@ -56,8 +56,13 @@ Action ProgramCompiler::collective() {
   if (op().members > 1 && plan_.rank < 0) reject("is of a rank below 0");
   if (op().buffer.valid()) {
     live(op().buffer, "the norm");
+    if (op().work == Work::all_reduce && buffer_of(op().buffer).role == Role::largest) {
+      if (op().bytes.value < 0 || op().bytes.value % 4 != 0) reject("is of no whole number of fp32");
+      room(op().buffer, op().bytes);
+      return LargestCollective{op().buffer, {op().bytes.value / 4}};
+    }
     if (op().work != Work::all_reduce || buffer_of(op().buffer).role != Role::norm)
-      reject("is no collective of parameters, gradients or their norm", "quantised weights are not replayed yet");
+      reject("is no collective of parameters, gradients or their norm");
     room(op().buffer, Bytes{NormWords::kNonFinite + 4});
     return NormCollective{op().buffer};
   }
@@ -74,7 +79,8 @@ Action ProgramCompiler::parameters_or_gradients() {
                        .buckets = {}};
   const bool everything = op().range.begin == 0 && op().range.end == 0;
   const ElementRange range = everything ? ElementRange{0, program_.padded.value} : op().range;
-  Numel sum{0};
+  const bool in_bytes = params && parameters_.any_quantized();
+  Bytes sum{0};
   for (const PlanBucket& bucket : plan_.buckets) {
     if (bucket.expert != op().expert || bucket.numel().value == 0) continue;
     ElementRange elements{bucket.begin.value, bucket.end.value};
@@ -84,13 +90,33 @@ Action ProgramCompiler::parameters_or_gradients() {
       elements = own_part(elements);
     else if (op().work != Work::all_reduce && elements.numel().value % op().members != 0)
       reject("a bucket does not divide into equal parts");
+    if (in_bytes) {
+      sum += add_bytes(all, bucket);
+      continue;
+    }
     all.buckets.push_back(elements);
-    sum += elements.numel();
+    sum += bytes_of(elements.numel(), size_of(all.type));
   }
-  if (all.buckets.empty()) reject("no bucket of its kind lies in its range");
-  if (const Bytes bytes = bytes_of(sum, size_of(all.type)); bytes != op().bytes)
-    reject(fmt::format("says {} bytes, but its buckets have {}", op().bytes.value, bytes.value));
+  if (all.buckets.empty() && all.bytes.empty()) reject("no bucket of its kind lies in its range");
+  if (sum != op().bytes)
+    reject(fmt::format("says {} bytes, but its buckets have {}", op().bytes.value, sum.value));
   return all;
+}
+
+/// A bucket of a parameter buffer with quantised ones: where it lies depends on all before it, so it is named by bytes.
+/// MXFP8's column-wise copies lie in the same order, quantised buckets alone.
+Bytes ProgramCompiler::add_bytes(BucketCollective& all, const PlanBucket& bucket) const {
+  const std::int64_t size = bucket.quantized ? 1 : size_of(plan_.precision.params);
+  const Bytes bytes = bytes_of(bucket.numel(), size);
+  all.bytes.push_back({program_.params, parameters_.at(bucket.begin.value), bytes});
+  const Quantized& quantized = *program_.quantized;
+  if (!bucket.quantized || quantized.recipe != Fp8Recipe::mxfp8 || !quantized.columns.valid()) return bytes;
+  live(quantized.columns, "column-wise copies");
+  Bytes at{0};
+  for (const PlanBucket& other : plan_.buckets)
+    if (other.quantized && other.begin < bucket.begin) at += bytes_of(other.numel(), 1);
+  all.bytes.push_back({quantized.columns, at, bytes});
+  return bytes * 2;
 }
 
 }  // namespace ebb::replay

@@ -21,8 +21,11 @@ std::string name_of_rank(const Plan& plan) { return fmt::format("rank {}", plan.
 void check_types(const Plan& plan, const Place& place) {
   const Precision& precision = plan.precision;
   const std::string rank = name_of_rank(plan);
-  if (precision.fp8_param_gather || precision.fp4_param_gather || precision.params == Dtype::fp8)
-    throw InputError(place, rank + ": quantised weights are not replayed yet", "gather parameters in bf16");
+  const bool known = precision.fp8 == Fp8Recipe::tensorwise || precision.fp8 == Fp8Recipe::blockwise ||
+                     precision.fp8 == Fp8Recipe::mxfp8;
+  if ((precision.fp8_param_gather && !known) || precision.fp4_param_gather || precision.params == Dtype::fp8)
+    throw InputError(place, rank + ": quantised weights of this recipe are not replayed",
+                     "use fp8 tensorwise, blockwise or mxfp8, or gather parameters in bf16");
   if (precision.keeps_remainders())
     throw InputError(place, rank + ": 16-bit remainders of masters are not replayed yet", "set remainders: false");
   if (precision.grads != Dtype::fp32 && precision.grads != Dtype::bf16)
@@ -85,14 +88,22 @@ void check_tables(const Plan& plan, const std::string& file) {
   }
 }
 
-ProgramCompiler::ProgramCompiler(const Plan& plan, const std::string& file)
-    : plan_(plan), file_(file), owned_(plan), alive_(plan.buffers.size()), layouts_(plan.buffers.size()) {
+ProgramCompiler::ProgramCompiler(const Plan& plan, const std::string& file, std::optional<LifeSetting> life)
+    : plan_(plan),
+      file_(file),
+      life_(life),
+      owned_(plan),
+      parameters_(plan),
+      staged_(plan.buffers.size()),
+      alive_(plan.buffers.size()),
+      layouts_(plan.buffers.size()),
+      filled_(plan.buffers.size()) {
   program_.plan = &plan;
   program_.padded = plan.buckets.back().end;
   program_.owned = {owned_.total()};
   program_.gradient_scale = gradient_scale_of(plan);
-  program_.params = only(Role::params, plan.precision.params);
-  program_.grads = only(Role::grads, plan.precision.grads);
+  program_.params = only(Role::params, parameters_.bytes());
+  program_.grads = only(Role::grads, bytes_of(program_.padded, size_of(plan.precision.grads)));
 }
 
 void ProgramCompiler::reject(const std::string& problem, const std::string& cure) const {
@@ -108,7 +119,7 @@ void ProgramCompiler::reject_plan(const std::string& problem, const std::string&
 }
 
 /// The buffer of all parameters or gradients.
-BufferId ProgramCompiler::only(Role role, Dtype type) const {
+BufferId ProgramCompiler::only(Role role, Bytes needed) const {
   BufferId found;
   for (std::uint32_t b = 0; b < plan_.buffers.size(); ++b) {
     if (plan_.buffers[b].role != role) continue;
@@ -120,9 +131,9 @@ BufferId ProgramCompiler::only(Role role, Dtype type) const {
   const Buffer& buffer = buffer_of(found);
   if (buffer.memory != Memory::device || !buffer.initial)
     reject_plan(fmt::format("buffer {} (\"{}\") is not on the device from the start", found.index, buffer.name));
-  if (const std::int64_t needed = program_.padded.value * size_of(type); buffer.bytes.value < needed)
+  if (buffer.bytes < needed)
     reject_plan(fmt::format("buffer {} (\"{}\") has {} bytes, its elements need {}", found.index, buffer.name,
-                            buffer.bytes.value, needed));
+                            buffer.bytes.value, needed.value));
   return found;
 }
 
@@ -149,10 +160,12 @@ void ProgramCompiler::begin_or_end_life() {
   if (!id.valid()) reject("names no buffer");
   const bool begins = op().kind == OpKind::allocate;
   if (id == program_.params || id == program_.grads) reject("parameters and gradients stay on the device");
-  if (buffer_of(id).memory != Memory::device) reject("is of a buffer that is not on the device");
+  if (buffer_of(id).memory != Memory::device && buffer_of(id).role != Role::checkpoint)
+    reject("is of a buffer that is not on the device");
   if (alive_[id.index] == begins)
     reject(fmt::format("buffer \"{}\" is {}", buffer_of(id).name, begins ? "alive already" : "not alive"));
   alive_[id.index] = begins;
+  filled_[id.index].clear();
   if (begins) program_.tensors[id.index] = std::max({op().calls, program_.tensors[id.index], 1U});
 }
 
@@ -180,7 +193,10 @@ BufferId ProgramCompiler::holder_of(StateBits state, ElementRange range) const {
   for (std::uint32_t b = 0; b < plan_.buffers.size(); ++b) {
     const Buffer& buffer = plan_.buffers[b];
     if (!alive_[b] || buffer.role != Role::state || (buffer.states & state) == 0) continue;
-    if (buffer.holds.begin > range.begin || buffer.holds.end < range.end) continue;
+    const bool held = buffer.holds.begin <= range.begin && buffer.holds.end >= range.end;
+    const bool filled = buffer.holds.numel().value == 0 &&
+                        std::find(filled_[b].begin(), filled_[b].end(), range) != filled_[b].end();
+    if (!held && !filled) continue;
     if (found.valid()) reject("more than one buffer holds a state of these elements");
     found = {b};
   }
@@ -228,15 +244,20 @@ Program ProgramCompiler::run() {
       reject_plan(fmt::format("buffer {} (\"{}\") is too small for its copies", b, buffer.name));
   }
   find_host_state();
+  place_staged();
+  find_quantized();
+  const std::vector<bool> alive_before = alive_;
   program_.actions.reserve(plan_.ops.size());
   for (at_ = 0; at_ < plan_.ops.size(); ++at_) program_.actions.push_back(action());
-  for (std::uint32_t b = 0; b < plan_.buffers.size(); ++b) {
+  for (std::uint32_t b = 0; b < plan_.buffers.size() && plan_.part == LifePart::step; ++b) {
     if (alive_[b] == plan_.buffers[b].initial) continue;
     reject_plan(fmt::format("buffer {} (\"{}\") is {} when the plan ends", b, plan_.buffers[b].name,
                             alive_[b] ? "still alive" : "not alive any more"),
                 "a step must end as it began, or it cannot be repeated");
   }
-  find_places();
+  program_.before = places(alive_before, existing(true));
+  program_.after = places(alive_, existing(false));
+  check_stores();
   return std::move(program_);
 }
 

@@ -55,8 +55,12 @@ Action ProgramCompiler::action() {
       return stand();
     case OpKind::host_work:
       if (op().work == Work::cpu_adam) return host_adam();
+      if (op().work == Work::make_masters) return masters_on_host();
+      if (op().work == Work::store || op().work == Work::fetch) return store_or_fetch();
       return HostWork{op().duration};
     case OpKind::host_wait:
+      if (op().buffer.valid() && buffer_of(op().buffer).role == Role::norm && !program_.decision.valid())
+        program_.decision = {at_};
       return Nothing{};
   }
   reject("is of no known kind");
@@ -86,6 +90,18 @@ Action ProgramCompiler::kernel() {
     }
     case Work::zero_grads:
       return ZeroGrads{program_.grads};
+    case Work::zero_state:
+      return zero_state();
+    case Work::make_masters:
+      return masters_of_params();
+    case Work::find_largest:
+      return find_largest();
+    case Work::quantize:
+      return quantize();
+    case Work::dequantize:
+      return dequantize();
+    case Work::make_columns:
+      return make_columns();
     default:
       reject("is a kernel that is not replayed");
   }
@@ -101,6 +117,7 @@ std::vector<GradRun> ProgramCompiler::grad_runs(BufferId grads) const {
 // Copies
 
 Action ProgramCompiler::copy() {
+  if (op().host_buffer.valid()) return copy_staged();
   const std::uint8_t what = op().states;
   Copy copy;
   copy.to_device = op().kind == OpKind::copy_h2d;
@@ -121,20 +138,37 @@ Action ProgramCompiler::copy() {
     const StateLayout& layout = layout_of(op().buffer, op().range);
     const std::uint8_t states = what & (masters_apart() ? kAllState : kMoments);
     if (states == 0 || !layout.holds(states, op().range)) reject("its buffer does not hold what it copies");
-    if (layout.packed() && host_.packed()) {
-      const Bytes bytes = StateLayout(owned_, plan_.precision, states, op().range, true).bytes();
-      if (states != layout.states() || layout.range() != op().range)
-        reject("copies a part of what its packed buffer holds");
-      copy.transfers.push_back({{op().buffer, Bytes{0}}, host_.region(op().range), bytes});
+    const auto region = layout.packed() ? host_.region(states, op().range) : std::nullopt;
+    if (region && states == layout.states() && layout.range() == op().range) {
+      copy.transfers.push_back({{op().buffer, Bytes{0}}, *region, layout.bytes()});
+    } else if (layout.packed() && host_.packed()) {
+      add_packed(copy, states, layout);
     } else {
       for (const StateBits state : kStateOrder)
         if ((states & state) != 0) add_transfers(copy, state, pieces);
     }
+    if (copy.to_device) filled_[op().buffer.index].push_back(op().range);
   }
   Bytes sum{0};
   for (const Transfer& transfer : copy.transfers) sum += transfer.bytes;
   if (sum != op().bytes) reject(fmt::format("says {} bytes, but copies {}", op().bytes.value, sum.value));
   return copy;
+}
+
+/// A part of the states, or of the elements, of packed regions: a transfer for each state and region.
+void ProgramCompiler::add_packed(Copy& copy, std::uint8_t states, const StateLayout& layout) const {
+  for (const StateBits state : kStateOrder) {
+    if ((states & state) == 0) continue;
+    for (std::int64_t begin = op().range.begin; begin < op().range.end;) {
+      const std::int64_t end = std::min(op().range.end, host_.region_end(begin));
+      const auto host = host_.at(state, 0, begin);
+      if (!host) reject("the host has no place for what it copies");
+      copy.transfers.push_back({{op().buffer, layout.at(state, 0, begin)},
+                                *host,
+                                bytes_of({end - begin}, bytes_per_element(plan_.precision, state))});
+      begin = end;
+    }
+  }
 }
 
 Bytes ProgramCompiler::device_at(StateBits what, const Piece& piece) const {
@@ -194,6 +228,7 @@ Action ProgramCompiler::device_adam() {
                        .master = masters_apart() ? masters.at(kMaster, piece.shard, first) : parameter_at(piece),
                        .grad = gradient_at(adam.grads, piece),
                        .param = writes ? parameter_at(piece) : Bytes{0}};
+    if (writes && quantized(piece)) reject("writes quantised parameters as if they were plain");
     if (!aligned(run.exp_avg, size.exp_avg) || !aligned(run.exp_avg_sq, size.exp_avg_sq) || !aligned(run.master, 4))
       reject("packed state of mixed types does not start at a multiple of its size", "use slots of even elements");
     append(adam.runs, run, size);
@@ -221,15 +256,14 @@ Action ProgramCompiler::host_adam() {
 // Casts
 
 Action ProgramCompiler::cast() {
-  if (!op().buffer.valid() || (op().states & (kGrads | kParams)) == 0)
-    reject("quantised weights are not replayed yet", "gather parameters in bf16");
+  if (!op().buffer.valid() || (op().states & (kGrads | kParams)) == 0) reject("casts nothing that a replay knows");
   live(op().buffer, "a cast");
   owned_range(op().range);
   const Role role = buffer_of(op().buffer).role;
   if (op().states == kGrads && role == Role::grad_copies) return copy_gradients();
   if (role == Role::staging) return cast_staged();
   if (op().states == (kMaster | kParams) && role == Role::state) return cast_masters();
-  reject("quantised weights are not replayed yet", "gather parameters in bf16");
+  reject("casts nothing that a replay knows");
 }
 
 Action ProgramCompiler::copy_gradients() {
@@ -252,6 +286,7 @@ Action ProgramCompiler::cast_staged() {
     cast = {program_.grads, op().buffer, plan_.precision.grads, Dtype::fp32, {}};
   for (const Piece& piece : owned_.pieces(op().range)) {
     const Bytes staged{4 * (piece.elements.begin - op().range.begin)};
+    if (params && quantized(piece)) reject("casts to quantised parameters");
     if (params)
       cast.runs.push_back({piece.elements.numel(), staged, parameter_at(piece)});
     else
@@ -264,9 +299,11 @@ Action ProgramCompiler::cast_masters() {
   const StateLayout& layout = layout_of(op().buffer, op().range);
   if (!masters_apart() || !layout.holds(kMaster, op().range)) reject("its buffer does not hold the masters it casts");
   Cast cast{op().buffer, program_.params, plan_.precision.master, plan_.precision.params, {}};
-  for (const Piece& piece : owned_.pieces(op().range))
+  for (const Piece& piece : owned_.pieces(op().range)) {
+    if (quantized(piece)) reject("casts to quantised parameters");
     cast.runs.push_back(
         {piece.elements.numel(), layout.at(kMaster, piece.shard, piece.elements.begin), parameter_at(piece)});
+  }
   return cast;
 }
 
