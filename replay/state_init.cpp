@@ -108,7 +108,19 @@ void init_state(const Program& program, const DeviceMemory& memory, const HostSt
   wait(stream);
 }
 
-std::uint64_t final_digest(const Program& program, const DeviceMemory& memory, const HostStore& store, void* stream) {
+void init_parameters(const Program& init, const DeviceMemory& memory, std::uint64_t seed, void* stream) {
+  const DeviceBytes bounce = make_device_bytes(kBounce);
+  if (init.quantized) {
+    const Bytes bytes = init.plan->buffers[init.params.index].bytes;
+    check(cudaMemsetAsync(memory.at(init.params), 0, static_cast<std::size_t>(bytes.value), cuda(stream)),
+          "cudaMemsetAsync");
+  } else {
+    fill_params(init, memory, seed, bounce, stream);
+  }
+  wait(stream);
+}
+
+FinalDigest final_digest(const Program& program, const DeviceMemory& memory, const HostStore& store, void* stream) {
   const DeviceBytes bounce = make_device_bytes(kBounce);
   const DeviceBytes sum = make_device_bytes({8});
   check(cudaMemsetAsync(sum.get(), 0, 8, cuda(stream)), "cudaMemsetAsync");
@@ -129,12 +141,17 @@ std::uint64_t final_digest(const Program& program, const DeviceMemory& memory, c
       add(type, place.state, bounce.get(), place.elements.begin + first, numel);
     });
   }
+  const auto so_far = [&] {
+    std::uint64_t digest = 0;
+    copy(&digest, sum.get(), {8}, stream);
+    wait(stream);
+    return digest;
+  };
+  const std::uint64_t state = so_far();
   if (program.params.valid())
     add(program.plan->precision.params, kParams, memory.at(program.params), 0, program.padded.value);
-  std::uint64_t digest = 0;
-  copy(&digest, sum.get(), {8}, stream);
-  wait(stream);
-  return digest;
+  const std::uint64_t all = so_far();
+  return {all, all - state};
 }
 
 }  // namespace ebb::replay
