@@ -61,8 +61,10 @@ __global__ void __launch_bounds__(kBlock)
   const Tile tile = table.template find<tile_of(kCastVectors)>(blockIdx.x);
   const void* x = table.at(source, tile.run, kSource);
   void* z = table.at(destination, tile.run, kDestination);
-  map<kFrom, kTo, kCastVectors>(
-      x, z, tile, [scale](float value) { return kTo == Type::fp8_e4m3 ? __fmul_rn(value, scale) : value; });
+  map<kFrom, kTo, kCastVectors>(x, z, tile, [scale](float value) {
+    if constexpr (kFrom == Type::fp16) return isnan(value) ? __uint_as_float(0x7fffffff) : value;
+    return kTo == Type::fp8_e4m3 ? __fmul_rn(value, scale) : value;
+  });
 }
 
 template <Type kType>
@@ -106,6 +108,9 @@ int launch_cast(const CastArrays& a, std::span<const CastRun> runs, void* stream
   const auto on = static_cast<cudaStream_t>(stream);
   if (a.source_type == Type::bf16 && a.destination_type == Type::fp32) {
     return launch_cast_of<Type::bf16, Type::fp32>(a, entries, on);
+  }
+  if (a.source_type == Type::fp16 && a.destination_type == Type::fp32) {
+    return launch_cast_of<Type::fp16, Type::fp32>(a, entries, on);
   }
   if (a.source_type != Type::fp32) return cudaErrorInvalidValue;
   switch (a.destination_type) {

@@ -15,7 +15,8 @@ namespace ebb::kernels {
                                void* stream);
 void scale_ref(Type type, void* base, std::span<const Run> runs, float coefficient);
 
-/// Arrays of a cast: fp32 to bf16, fp16 or fp8 (x * scale, saturated), or bf16 to fp32 (exact). Only fp8 uses `scale`.
+/// Arrays of a cast: fp32 to bf16, fp16 or fp8 (x * scale, saturated), or bf16 or fp16 to fp32 (exact; a NaN of fp16
+/// becomes the GPU's). Only fp8 uses `scale`.
 struct CastArrays {
   const void* source = nullptr;
   void* destination = nullptr;

@@ -72,12 +72,12 @@ int launch_squares(const void* base, std::span<const Run> runs, double* tiles, c
                      });
 }
 
-__global__ void clip_kernel(const Clip clip, float max_norm) {
+__global__ void clip_kernel(const Clip clip, float max_norm, float inverse_scale) {
   const float sum = *clip.sum;
-  const float norm = __fsqrt_rn(sum);
+  const float norm = __fmul_rn(__fsqrt_rn(sum), inverse_scale);
   const float quotient = __fdiv_rn(max_norm, __fadd_rn(norm, 1e-6F));
   if (clip.norm != nullptr) *clip.norm = norm;
-  *clip.coefficient = quotient < 1 ? quotient : 1;
+  *clip.coefficient = __fmul_rn(inverse_scale, quotient < 1 ? quotient : 1);
   if (clip.nonfinite != nullptr) *clip.nonfinite = isfinite(sum) ? 0 : 1;
 }
 
@@ -96,9 +96,9 @@ int launch_sum_of_squares(Type type, const void* base, std::span<const Run> runs
   return launch_final_sum(tiles, count, sum, nullptr, on);
 }
 
-int launch_clip_coefficient(const Clip& clip, float max_norm, void* stream) {
+int launch_clip_coefficient(const Clip& clip, float max_norm, void* stream, float inverse_scale) {
   if (clip.sum == nullptr || clip.coefficient == nullptr) return cudaErrorInvalidValue;
-  clip_kernel<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(clip, max_norm);
+  clip_kernel<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(clip, max_norm, inverse_scale);
   return cudaGetLastError();
 }
 

@@ -24,15 +24,16 @@ std::int64_t sum_of_squares_workspace(std::span<const Run> runs);
 float sum_of_squares_ref(Type type, const void* base, std::span<const Run> runs);
 
 /// What clipping reads and writes, in device memory (in host memory for the reference). `norm` and `nonfinite` may be
-/// null.
+/// null. `inverse_scale` is 1 / the loss scale: gradients are clipped by the norm that they have without it, and the
+/// coefficient takes it out of them.
 struct Clip {
   const float* sum = nullptr;          // sum of squares
-  float* norm = nullptr;               // sqrt(sum)
-  float* coefficient = nullptr;        // max_norm / (norm + 1e-6) if that is below 1, otherwise 1 (for NaN too)
+  float* norm = nullptr;               // sqrt(sum) * inverse_scale
+  float* coefficient = nullptr;        // inverse_scale * (max_norm / (norm + 1e-6) if below 1, otherwise 1, NaN too)
   std::uint32_t* nonfinite = nullptr;  // 1 if the sum is infinite or NaN, otherwise 0
 };
-[[nodiscard]] int launch_clip_coefficient(const Clip& clip, float max_norm, void* stream);
-void clip_coefficient_ref(const Clip& clip, float max_norm);
+[[nodiscard]] int launch_clip_coefficient(const Clip& clip, float max_norm, void* stream, float inverse_scale = 1);
+void clip_coefficient_ref(const Clip& clip, float max_norm, float inverse_scale = 1);
 
 /// *count += the infinite and NaN elements (device memory, 8-byte aligned; the caller zeroes it). Any type.
 [[nodiscard]] int launch_count_nonfinite(Type type, const void* base, std::span<const Run> runs, std::uint64_t* count,

@@ -32,11 +32,11 @@ float sum_of_squares_ref(Type type, const void* base, std::span<const Run> runs)
   return canonical(static_cast<float>(final_sum_ref(tiles)));
 }
 
-void clip_coefficient_ref(const Clip& clip, float max_norm) {
-  const float norm = canonical(std::sqrt(*clip.sum));
+void clip_coefficient_ref(const Clip& clip, float max_norm, float inverse_scale) {
+  const float norm = canonical(std::sqrt(*clip.sum) * inverse_scale);
   const float quotient = max_norm / (norm + 1e-6F);
   if (clip.norm != nullptr) *clip.norm = norm;
-  *clip.coefficient = quotient < 1 ? quotient : 1;
+  *clip.coefficient = inverse_scale * (quotient < 1 ? quotient : 1);
   if (clip.nonfinite != nullptr) *clip.nonfinite = std::isfinite(*clip.sum) ? 0 : 1;
 }
 

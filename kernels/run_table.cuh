@@ -140,21 +140,21 @@ int launch_kernel(void (*kernel)(Parameters...), unsigned blocks, cudaStream_t s
   return code;
 }
 
-/// Launches over all entries, which have elements, in order: launch(table, blocks) once for every kMaxRuns of them.
-/// Stops at the first launch that fails and returns its error. Up to kFew runs travel in a table of so many; kMaxRuns:
+/// Launches over all entries, which have elements, in order: launch(table, blocks) once for every kMost of them. Stops
+/// at the first launch that fails and returns its error. Up to kFew runs travel in a table of so many; kFew = kMost:
 /// there is but the large one, which halves what is compiled and costs some microseconds of the host's time a launch.
-template <int kFew = kFewRuns, int kArrays, class Launch>
+template <int kFew = kFewRuns, int kMost = kMaxRuns, int kArrays, class Launch>
 int launch_runs(const std::vector<RunEntry<kArrays>>& entries, std::int64_t tile, Launch launch) {
   constexpr std::int64_t kMaxTiles = INT32_MAX;  // the grid's limit
   for (std::size_t begin = 0; begin < entries.size();) {
     std::size_t end = begin;
-    for (std::int64_t tiles = 0; end < entries.size() && end - begin < kMaxRuns; ++end) {
+    for (std::int64_t tiles = 0; end < entries.size() && end - begin < kMost; ++end) {
       tiles += tiles_of(entries[end].numel, entries[end].shift, tile);
       if (tiles > kMaxTiles) break;
     }
     if (end == begin) return cudaErrorInvalidValue;  // a run beyond the grid: over 10^12 elements
     const int code = end - begin <= kFew ? launch_table<kFew>(entries, begin, end, tile, launch)
-                                         : launch_table<kMaxRuns>(entries, begin, end, tile, launch);
+                                         : launch_table<kMost>(entries, begin, end, tile, launch);
     if (code != cudaSuccess) return code;
     begin = end;
   }

@@ -24,8 +24,9 @@ void append(std::vector<Zero::Part>& parts, Bytes at, Bytes bytes) {
 }  // namespace
 
 Action ProgramCompiler::zero_state() {
+  live(op().buffer, "what it zeroes");
+  if (buffer_of(op().buffer).role == Role::largest) return Zero{op().buffer, {{Bytes{0}, buffer_of(op().buffer).bytes}}};
   owned_range(op().range);
-  live(op().buffer, "state");
   const StateLayout layout = layout_of(op().buffer, op().range);
   const std::uint8_t states = op().states & (masters_apart() ? kAllState : kMoments);
   if (states == 0 || !layout.holds(states, op().range)) reject("its buffer does not hold what it zeroes");

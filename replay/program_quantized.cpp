@@ -26,7 +26,7 @@ Sizes sizes_of(Fp8Recipe recipe, std::int64_t rows, std::int64_t columns) {
     case Fp8Recipe::mxfp8: {
       const std::int64_t row = round_up(rows, 128) * round_up(ceil_div(columns, 32), 4);
       const std::int64_t column = round_up(ceil_div(rows, 32), 4) * round_up(columns, 128);
-      return {row, column, row + column};
+      return {row, column, rows * ceil_div(columns, 32) + ceil_div(rows, 32) * columns};
     }
     default:
       return {4, 0, 1};

@@ -1,5 +1,6 @@
 #include "replay/reference_collectives.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/access_ref.hpp"
@@ -38,14 +39,33 @@ void reduce(const std::vector<std::byte*>& data, ElementRange bucket, Dtype dtyp
   }
 }
 
+/// Magnitudes as integers: NaN is the largest of all, and no order matters.
+void maximum(const std::vector<std::byte*>& data, Numel numel) {
+  for (std::int64_t i = 0; i < numel.value; ++i) {
+    std::uint32_t largest = 0;
+    for (std::byte* const member : data) {
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, member + 4 * i, sizeof bits);
+      largest = std::max(largest, bits);
+    }
+    for (std::byte* const member : data) std::memcpy(member + 4 * i, &largest, sizeof largest);
+  }
+}
+
 }  // namespace
 
 bool same_collective(const Action& a, const Action& b) {
   if (a.index() != b.index()) return false;
   const auto* left = std::get_if<BucketCollective>(&a);
   const auto* right = std::get_if<BucketCollective>(&b);
+  if (const auto* largest = std::get_if<LargestCollective>(&a))
+    return largest->numel == std::get<LargestCollective>(b).numel;
   if (left == nullptr) return std::holds_alternative<NormCollective>(a);
-  return left->work == right->work && left->type == right->type && left->buckets == right->buckets;
+  const auto same_part = [](const BucketCollective::Part& x, const BucketCollective::Part& y) {
+    return x.at == y.at && x.bytes == y.bytes;
+  };
+  return left->work == right->work && left->type == right->type && left->buckets == right->buckets &&
+         std::equal(left->bytes.begin(), left->bytes.end(), right->bytes.begin(), right->bytes.end(), same_part);
 }
 
 void exchange(std::span<const Member> members) {
@@ -56,7 +76,20 @@ void exchange(std::span<const Member> members) {
       data.push_back(member.rank->data(std::get<NormCollective>(member.rank->action(member.op)).norm));
     return reduce(data, {0, 1}, Dtype::fp32, false);
   }
+  if (const auto* largest = std::get_if<LargestCollective>(&action)) {
+    for (const Member& member : members)
+      data.push_back(member.rank->data(std::get<LargestCollective>(member.rank->action(member.op)).largest));
+    return maximum(data, largest->numel);
+  }
   const auto& what = std::get<BucketCollective>(action);
+  for (std::size_t p = 0; p < what.bytes.size(); ++p) {
+    std::vector<std::byte*> parts;
+    for (const Member& member : members)
+      parts.push_back(
+          member.rank->data(std::get<BucketCollective>(member.rank->action(member.op)).bytes[p].buffer));
+    const std::int64_t at = what.bytes[p].at.value;
+    gather(members, parts, {at, at + what.bytes[p].bytes.value}, 1);
+  }
   for (const Member& member : members)
     data.push_back(member.rank->data(std::get<BucketCollective>(member.rank->action(member.op)).buffer));
   for (const ElementRange& bucket : what.buckets) {

@@ -29,7 +29,7 @@ void ReferenceRank::operate(const DeviceAdam& adam) {
                                     .exp_avg_type = kernel_type(precision.exp_avg),
                                     .exp_avg_sq_type = kernel_type(precision.exp_avg_sq),
                                     .param_type = kernel_type(precision.params)};
-  const auto step = static_cast<std::int64_t>(numbers_.steps.size()) + 1;
+  const std::int64_t step = place_.adam_steps + 1;
   kernels::adamw_ref(arrays, adamw_runs(adam.runs), kernels::adamw_step(options_.adam, step));
   if (!options_.digests) return;
   for (const StateRun& run : adam.runs) {
@@ -43,7 +43,7 @@ void ReferenceRank::operate(const DeviceAdam& adam) {
 void ReferenceRank::operate(const HostAdam& adam) {
   const kernels::AdamwArrays arrays{
       .grad = pinned_.data(), .exp_avg = pageable_.data(), .exp_avg_sq = pageable_.data(), .master = pinned_.data()};
-  const auto step = static_cast<std::int64_t>(numbers_.steps.size()) + 1;
+  const std::int64_t step = place_.adam_steps + 1;
   kernels::adamw_ref(arrays, adamw_runs(adam.runs), kernels::adamw_step(options_.adam, step));
   if (!options_.digests) return;
   for (const StateRun& run : adam.runs) {
@@ -83,6 +83,37 @@ void ReferenceRank::operate(const Clip& clip) {
   now_.sum_of_squares = sum;
 }
 
+void ReferenceRank::operate(const Zero& zero) {
+  for (const Zero::Part& part : zero.parts)
+    std::memset(data(zero.buffer) + part.at.value, 0, static_cast<std::size_t>(part.bytes.value));
+}
+
+/// fp32 of what the model's type holds of the initial values.
+void ReferenceRank::operate(const HostMasters& masters) {
+  const kernels::Type type = kernel_type(plan().precision.params);
+  for (const HostMasters::Run& run : masters.runs) {
+    std::vector<std::byte> values(static_cast<std::size_t>(bytes_of(run.numel, kernels::bytes_of(type)).value));
+    const kernels::Run all{.offset = 0, .index = run.at.value, .numel = run.numel.value};
+    kernels::fill_random_ref(type, values.data(), std::span(&all, 1), options_.seed, 1);
+    const kernels::CastRun cast{0, run.host_at.value, run.numel.value};
+    kernels::cast_ref({.source = values.data(),
+                       .destination = pinned_.data(),
+                       .source_type = type,
+                       .destination_type = kernels::Type::fp32},
+                      std::span(&cast, 1));
+  }
+}
+
+void ReferenceRank::operate(const Store& store) {
+  for (const CheckpointPiece& piece : store.pieces)
+    checkpoint.store(piece, (piece.host == Memory::pinned ? pinned_ : pageable_).data() + piece.host_at.value);
+}
+
+void ReferenceRank::operate(const Fetch& fetch) {
+  for (const CheckpointPiece& piece : fetch.pieces)
+    checkpoint.fetch(piece, (piece.host == Memory::pinned ? pinned_ : pageable_).data() + piece.host_at.value);
+}
+
 void ReferenceRank::operate(const ZeroGrads& zero) {
   std::memset(data(zero.grads), 0, static_cast<std::size_t>(program_->padded.value * size_of(plan().precision.grads)));
 }
@@ -94,15 +125,15 @@ void ReferenceRank::operate(const Stand& stand) {
                                         .type = kernel_type(precision.params),
                                         .begin = begin,
                                         .numel = stand.range.numel().value};
-  const kernels::ObjectiveKey key{.seed = seed_,
-                                  .step = static_cast<std::uint32_t>(numbers_.steps.size() + 1),
+  const kernels::ObjectiveKey key{.seed = place_.seed,
+                                  .step = static_cast<std::uint32_t>(place_.steps + 1),
                                   .micro = stand.micro,
                                   .rank = static_cast<std::uint32_t>(plan().rank)};
   if (stand.backward) {
     kernels::objective_gradient_ref(params, key,
                                     {.data = data(program_->grads) + begin * size_of(precision.grads),
                                      .type = kernel_type(precision.grads),
-                                     .scale = program_->gradient_scale,
+                                     .scale = program_->gradient_scale * place_.loss_scale,
                                      .accumulate = true});
     return;
   }

@@ -60,6 +60,33 @@ struct TrainingPlace {
   bool operator==(const TrainingPlace&) const = default;
 };
 
+/// The place before the first step.
+TrainingPlace first_place(const TrainingOptions& options);
+
+/// The loss scale from step to step; 1 for ever where it is off.
+class LossScaler {
+ public:
+  /// Goes on where `place` stands.
+  LossScaler(const LossScaling& rule, const TrainingPlace& place);
+  float scale() const { return scale_; }
+  void step(bool skipped);
+  void write_to(TrainingPlace& place) const;
+
+ private:
+  LossScaling rule_;
+  float scale_ = 1;
+  int good_steps_ = 0;
+  int hysteresis_ = 0;
+};
+
+/// `place` after a step. `digest`: the sum of all ranks' StepNumbers::digest; 0 where digests are off.
+TrainingPlace after_step(const TrainingOptions& options, const TrainingPlace& place, bool skipped,
+                         std::uint64_t digest);
+
+/// The value that `rank` injects in training step `step`, if any. It replaces the gradient of padded element
+/// PlanShard::at of the rank's first shard that is not empty, after its last backward op.
+const Injection* injection_of(const TrainingOptions& options, std::int64_t rank, std::int64_t step);
+
 /// The numbers that two runs must have in common after every step.
 struct StepNumbers {
   double loss = 0;           // of this rank

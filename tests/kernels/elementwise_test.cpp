@@ -77,6 +77,10 @@ TEST_CASE("casts convert each element, from any place to any place, in any split
       {&there, 1});
   for (std::size_t i = 1; i <= 998; ++i) REQUIRE(back[i] == fp32_from_bf16(bf16[i]));
   REQUIRE((back[0] == kGuard && back[999] == kGuard));
+  cast_ref(
+      {.source = fp16.data(), .destination = back.data(), .source_type = Type::fp16, .destination_type = Type::fp32},
+      {&there, 1});
+  for (std::size_t i = 1; i <= 998; ++i) REQUIRE(back[i] == fp32_from_fp16(fp16[i]));
 }
 
 TEST_CASE("a random fill depends on seed and index alone, is uniform, and bf16 is its rounding") {

@@ -114,6 +114,28 @@ TEST_CASE("clipping: the coefficient brings the norm to the limit, and is 1 belo
   REQUIRE(nonfinite == 1);
 }
 
+TEST_CASE("a loss scale that is a power of two changes no bit of what gradients become") {
+  std::mt19937 engine(7);
+  std::normal_distribution<float> normal;
+  for (const float scale : {1.0F, 0x1p10F, 0x1p16F, 0x1p32F}) {
+    for (int i = 0; i < 200; ++i) {
+      const float sum = std::abs(normal(engine)) * std::ldexp(1.0F, i % 20 - 10), scaled_sum = sum * scale * scale;
+      float norm = 0, coefficient = 0, scaled_norm = 0, scaled_coefficient = 0;
+      clip_coefficient_ref({.sum = &sum, .norm = &norm, .coefficient = &coefficient}, 0.5F);
+      clip_coefficient_ref({.sum = &scaled_sum, .norm = &scaled_norm, .coefficient = &scaled_coefficient}, 0.5F,
+                           1 / scale);
+      REQUIRE(scaled_norm == norm);
+      REQUIRE(scaled_coefficient * scale == coefficient);
+    }
+  }
+  const float infinite = kInfinity;
+  float norm = 0, coefficient = -1;
+  std::uint32_t nonfinite = 0;
+  clip_coefficient_ref({.sum = &infinite, .norm = &norm, .coefficient = &coefficient, .nonfinite = &nonfinite}, 1,
+                       0x1p-16F);
+  REQUIRE((norm == kInfinity && coefficient == 0 && nonfinite == 1));
+}
+
 TEST_CASE("non-finite elements are counted in every type") {
   std::vector<float> x = {0, 1, kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN(), 3e38F, 1e-45F};
   const std::vector<Run> runs = {{.offset = 0, .numel = 3}, {.offset = 12, .numel = 4}};

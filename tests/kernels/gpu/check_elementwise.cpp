@@ -87,8 +87,9 @@ bool check_elementwise() {
         same &= cast(Type::fp32, to, lengths, placing, engine);
         ++cases;
       }
-      same &= cast(Type::bf16, Type::fp32, lengths, placing, engine);
-      ++cases;
+      same &= cast(Type::bf16, Type::fp32, lengths, placing, engine) &
+              cast(Type::fp16, Type::fp32, lengths, placing, engine);
+      cases += 2;
     }
   }
   return verdict("elementwise", cases, same);
@@ -112,7 +113,18 @@ bool check_conversions() {
           "cast");
     same &= z.same("conversion");
   }
-  return verdict("conversions", 3, same);
+  std::vector<char> halves(2 << 16);  // every fp16
+  for (std::uint32_t bits = 0; bits < 1 << 16; ++bits) std::memcpy(halves.data() + 2 * bits, &bits, 2);
+  Twin half(std::move(halves)), wide(std::vector<char>(4 << 16, '\x5a'));
+  const CastRun run{.numel = 1 << 16};
+  const CastArrays types{.source_type = Type::fp16, .destination_type = Type::fp32};
+  CastArrays host = types, device = types;
+  host.source = half.host(), host.destination = wide.host();
+  device.source = half.device(), device.destination = wide.device();
+  cast_ref(host, {&run, 1});
+  check(launch_cast(device, {&run, 1}, nullptr), "cast");
+  same &= wide.same("fp16 to fp32");
+  return verdict("conversions", 4, same);
 }
 
 }  // namespace ebb::kernels::gpu

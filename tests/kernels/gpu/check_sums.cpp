@@ -48,21 +48,22 @@ Array make_array(Type type, const std::vector<std::int64_t>& lengths, Placing pl
   return a;
 }
 
-bool same_norm(Type type, Array& a) {
+bool same_norm(Type type, Array& a, float inverse_scale = 1) {
   const DeviceBytes workspace(sum_of_squares_workspace(a.runs)), sum(4), norm(4), coefficient(4), nonfinite(4);
   check(launch_sum_of_squares(type, a.data.device(), a.runs, workspace.get(), sum.as<float>(), nullptr), "norm");
   check(launch_clip_coefficient({.sum = sum.as<float>(),
                                  .norm = norm.as<float>(),
                                  .coefficient = coefficient.as<float>(),
                                  .nonfinite = nonfinite.as<std::uint32_t>()},
-                                1.5F, nullptr),
+                                1.5F, nullptr, inverse_scale),
         "clip");
   finish("norm");
   const float want_sum = sum_of_squares_ref(type, a.data.host(), a.runs);
   float want_norm, want_coefficient;
   std::uint32_t want_nonfinite;
   clip_coefficient_ref(
-      {.sum = &want_sum, .norm = &want_norm, .coefficient = &want_coefficient, .nonfinite = &want_nonfinite}, 1.5F);
+      {.sum = &want_sum, .norm = &want_norm, .coefficient = &want_coefficient, .nonfinite = &want_nonfinite}, 1.5F,
+      inverse_scale);
   const auto got_sum = fetch<float>(sum), got_norm = fetch<float>(norm), got_coefficient = fetch<float>(coefficient);
   const auto got_nonfinite = fetch<std::uint32_t>(nonfinite);
   return equal("sum of squares", &got_sum, &want_sum, 4) & equal("norm", &got_norm, &want_norm, 4) &
@@ -134,8 +135,8 @@ bool check_norm() {
       for (const Placing placing : kPlacings) {
         for (const Type type : {Type::fp32, Type::bf16}) {
           Array a = make_array(type, lengths, placing, specials, engine);
-          same &= same_norm(type, a);
-          ++cases;
+          for (const float inverse_scale : {1.0F, 0x1p-16F, 1.0F / 3}) same &= same_norm(type, a, inverse_scale);
+          cases += 3;
         }
       }
     }
