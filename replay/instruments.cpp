@@ -89,11 +89,11 @@ void Instruments::begin_step(void* stream) {
         "cudaMemsetAsync");
 }
 
-float Instruments::look_at(const void* word) {
+std::uint32_t Instruments::look_at(const void* word) {
   const auto stream = static_cast<cudaStream_t>(look_.get());
-  check(cudaMemcpyAsync(seen_.host(), word, sizeof(float), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
+  check(cudaMemcpyAsync(seen_.host(), word, sizeof(std::uint32_t), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-  return *static_cast<const float*>(seen_.host());
+  return *static_cast<const std::uint32_t*>(seen_.host());
 }
 
 void Instruments::fetch(void* stream) {

@@ -46,8 +46,8 @@ class Instruments {
 
   /// Enqueues zeros for the step's numbers.
   void begin_step(void* stream);
-  /// What `word` (device memory, fp32) holds now: on a stream of its own, whatever others are doing. Waits for it.
-  float look_at(const void* word);
+  /// What `word` (device memory, 32 bits) holds now: on a stream of its own, whatever others are doing. Waits for it.
+  std::uint32_t look_at(const void* word);
   /// Enqueues the copy to the host; fetched() once the stream has been waited for.
   void fetch(void* stream);
   /// The loss is added up in the order of the forward ops.

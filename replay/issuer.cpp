@@ -113,7 +113,8 @@ struct Issuer::Issue {
     words.sum = word(clip.norm, NormWords::kSumOfSquares);
     words.coefficient = coefficient;
     words.nonfinite = reinterpret_cast<std::uint32_t*>(at(clip.norm, NormWords::kNonFinite));
-    check(kernels::launch_clip_coefficient(words, parts().options.training.max_norm, stream),
+    check(kernels::launch_clip_coefficient(words, parts().options.training.max_norm, stream,
+                                           1 / self.context_.loss_scale),
           "launch_clip_coefficient");
     check(kernels::launch_scale(clip.type, at(clip.grads), clip.runs, coefficient, stream), "launch_scale");
   }

@@ -18,10 +18,11 @@ void init_state(const Program& program, const DeviceMemory& memory, const HostSt
                 void* stream);
 
 /// What is there before a life's init: parameters in their first values, by padded element; quantised ones, whose
-/// values the host keeps until the init plan quantises them, are zeros. Waits for the end.
+/// values the host keeps until the init plan quantises them, and their scales are zeros. Waits for the end.
 void init_parameters(const Program& init, const DeviceMemory& memory, std::uint64_t seed, void* stream);
 
-/// RankNumbers::final_state, and what of it comes from the parameters.
+/// RankNumbers::final_state, and what of it comes from the parameters: by padded index, quantised ones as bytes; their
+/// scales as bytes by their place, with the tag of gradients.
 struct FinalDigest {
   std::uint64_t all = 0;
   std::uint64_t parameters = 0;
