@@ -5,6 +5,8 @@ ebb_test(kernels_tests LIBS ebb_kernels_ref SOURCES
   kernels/gemm_test.cpp
   kernels/norm_test.cpp
   kernels/objective_test.cpp
+  kernels/quantize_pieces_test.cpp
+  kernels/quantize_test.cpp
   kernels/quick_division_test.cpp
   kernels/types_test.cpp
 )
