@@ -4,16 +4,19 @@
 //     manifest.json                     what it is, all tensors with hashes, all files with sizes
 //     rank-00000.safetensors ...        a file a rank: the pieces of parameters whose state the rank owned
 //
-// Whole at any moment. Files are written beside (.partial), fsynced; the first rank writes the manifest when all are
-// there, fsyncs, and renames the directory into place; older checkpoints go afterwards. So whenever a process dies
-// there is the old one, the new one, or both, and a .partial that the next save removes. Data files are safetensors
-// (https://github.com/huggingface/safetensors, format 0.4: 8 bytes of header length, JSON, data without holes), so that
-// other tools read them; the header is padded so that data begins at 4096 bytes. A tensor of a data file is a piece:
-// elements [offset, offset + numel) of a flattened parameter, of one state. It is named "STATE/PARAMETER@OFFSET". The
-// states: exp_avg, exp_avg_sq, master, param. Hashes: XXH3 (128 bits) of each piece in the manifest. Beside them
+// Whole at any moment. Files are written beside (.partial), fsynced; one rank writes the manifest when all are there,
+// fsyncs, and renames the directory into place; older checkpoints go afterwards. So whenever a process dies there is
+// the old one, the new one, or both, and a .partial that the next save removes. Data files are safetensors
+// (https://github.com/huggingface/safetensors: 8 bytes of header length, JSON, data without holes), so that other tools
+// read them; the header is padded so that data begins at 4096 bytes. A tensor of a data file is a piece: elements
+// [offset, offset + numel) of a flattened parameter, of one state, named "STATE/PARAMETER@OFFSET" with STATE exp_avg,
+// exp_avg_sq, master or param. Hashes: XXH3 (128 bits) of each 8 MiB of a file, header included, in the manifest, and
+// of the manifest at its end, so that a load checks with all its threads whatever the sizes of pieces. Beside them
 // `content`: a sum over all elements of a state that depends on (parameter, element, bits) alone and not on how ranks
-// share them, so that two checkpoints of one state are equal whatever the number of ranks. Not here: CUDA; which bytes
-// go where in memory (program.hpp: Store, Fetch); collectives.
+// share them (hashes.hpp), so that two checkpoints of one state are equal whatever the number of ranks.
+//
+// Two saves at once: files of a save are locked, so a second one of the same step is refused, and one of another step
+// leaves it alone. Not here: CUDA; which bytes go where in memory (program.hpp: Store, Fetch); collectives.
 #pragma once
 
 #include <cstddef>
@@ -61,15 +64,18 @@ struct Written {
 };
 
 struct WriteOptions {
-  int threads = 0;     // that write; 0: 4
-  bool direct = true;  // O_DIRECT where the file system takes it
+  int threads = 0;      // that write; 0: 4
+  bool direct = true;   // O_DIRECT where the file system takes it
+  Bytes block = 8_MiB;  // of one write and one hash; a multiple of 4096. A rank takes 8 + 2 threads of them
 };
 
 /// One rank's part of a save. Usable from one thread.
 class RankWriter {
  public:
-  /// Makes DIRECTORY/step-N.partial if need be and the rank's file. `parameters`: the rank's own table; `pieces`: all
-  /// that will be written, in file order. IoError (with the path and the cure: no space, read-only, not a directory).
+  /// Makes DIRECTORY/step-N.partial if need be and the rank's file, with room for all of it. `parameters`: the rank's
+  /// own table; `pieces`: all that will be written, in file order but for larger types first (so that every tensor lies
+  /// at a multiple of its element). IoError (with the path and the cure: no space, read-only, not a directory, another
+  /// save of this step going on). Rank 0 also removes what killed saves have left.
   RankWriter(const std::string& directory, const Description& what, std::int64_t rank,
              std::vector<Parameter> parameters, std::vector<Piece> pieces, WriteOptions options = {});
   ~RankWriter();  // an unfinished file is removed
@@ -78,7 +84,8 @@ class RankWriter {
   /// Elements [first, first + numel) of piece `piece`, which lie at `data`; taken when it returns, in any order, each
   /// element once. IoError when an earlier write has failed.
   void write(std::size_t piece, Numel first, Numel numel, const std::byte* data);
-  /// Every byte on the disk. Also writes the rank's part of the manifest beside its file.
+  /// Every byte on the disk. Also writes the rank's part of the manifest beside its file. Keep the writer until
+  /// commit() has returned: it holds the lock.
   Written finish();
 
  private:
@@ -87,15 +94,17 @@ class RankWriter {
 };
 
 /// By one rank, when all have finished: manifest, fsync, rename, old ones away (but `keep`; 0: all stay). Returns the
-/// checkpoint's path.
+/// checkpoint's path. InputError where the ranks' pieces are not each parameter once; IoError; in both cases there is
+/// no new checkpoint and the old ones are as they were.
 std::string commit(const std::string& directory, const Description& what, std::size_t keep);
 
 /// A checkpoint that has been looked at: immutable, usable from several threads.
 class Reader {
  public:
-  /// `path`: a checkpoint, or a directory of them, of which the newest whole one counts. Checks everything: manifest,
-  /// sizes, headers; with `hashes` every byte. InputError with the file and the reason (truncated, changed, pieces
-  /// missing or twice, files of another save, no checkpoint, another version); nothing else has happened then.
+  /// `path`: a checkpoint, or a directory of them, of which the newest counts. Checks everything: manifest, sizes,
+  /// headers; with `hashes` every byte (one Reader for all ranks of a process reads it once). InputError with the file
+  /// and the reason (truncated, changed, pieces missing or twice, files of another save, no checkpoint, another
+  /// version); nothing else has happened then. `threads`: that check hashes; 0: as many as the machine has, at most 16.
   explicit Reader(const std::string& path, bool hashes = true, int threads = 0);
   ~Reader();
   Reader(Reader&&) noexcept;
@@ -104,17 +113,22 @@ class Reader {
   const Description& description() const;
   const std::vector<Parameter>& parameters() const;  // of all ranks
   /// InputError unless it has every one of `parameters` with its shape and `states` (StateBits) of it in these types.
+  /// What else it has does not matter: a rank asks for its own.
   void require(std::span<const Parameter> parameters, std::uint8_t states, const Precision& precision) const;
 
   /// Elements [offset, offset + numel) of the state of the named parameter, whichever files have them, to `data`.
-  /// IoError, InputError as above.
+  /// IoError; InputError where there is no such state, type or range, or a file has changed since it was checked.
   void read(const std::string& parameter, StateBits state, Numel offset, Numel numel, Dtype type,
             std::byte* data) const;
   /// fp32 of the saved parameters, for masters that are made from them.
   void read_params_as_fp32(const std::string& parameter, Numel offset, Numel numel, float* data) const;
 
-  /// By state: the sum that does not depend on the number of ranks.
+  /// By state: the sum that does not depend on the number of ranks. 0 for a state that is not in the checkpoint.
   std::uint64_t content(StateBits state) const;
+  /// The type that a state is saved in; nothing where it is not in the checkpoint.
+  std::optional<Dtype> type(StateBits state) const;
+  /// Of all data files.
+  Bytes bytes() const;
 
  private:
   struct State;
