@@ -21,15 +21,13 @@ void CheckpointEnd::timed(Do&& act) {
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-void CheckpointEnd::begin_save(const Program& save, const std::string& directory,
-                               const checkpoint::Description& what) {
+void CheckpointEnd::begin_save(const Program& save, const std::string& directory, const checkpoint::Description& what) {
   program_ = &save;
   bytes_ = {0};
   seconds_ = 0;
   pieces_.emplace(save);
-  timed([&] {
-    writer_.emplace(directory, what, save.plan->rank, checkpoint_parameters(*save.plan), pieces_->pieces());
-  });
+  timed(
+      [&] { writer_.emplace(directory, what, save.plan->rank, checkpoint_parameters(*save.plan), pieces_->pieces()); });
 }
 
 void CheckpointEnd::store(const Store& store, const HostParts& host) {
@@ -40,10 +38,9 @@ void CheckpointEnd::store(const Store& store, const HostParts& host) {
   });
 }
 
-void CheckpointEnd::end_save() {
+void CheckpointEnd::finish_save() {
   EBB_ASSERT(writer_.has_value());
   timed([&] { bytes_ = writer_->finish().bytes; });
-  writer_.reset();
 }
 
 void CheckpointEnd::begin_load(const Program& load, const checkpoint::Reader& reader) {

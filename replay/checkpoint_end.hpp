@@ -1,6 +1,6 @@
-// CheckpointEnd: one rank's end of the checkpoint that a save writes or a load reads, with its bytes and seconds, as the
-// ops Store and Fetch of a plan ask for it. Not here: which pieces they are (life_checkpoint.hpp); who waits for whom
-// (rank_life.cpp); CUDA.
+// CheckpointEnd: one rank's end of the checkpoint that a save writes or a load reads, with its bytes and seconds, as
+// the ops Store and Fetch of a plan ask for it. Not here: which pieces they are (life_checkpoint.hpp); who waits for
+// whom (rank_life.cpp); CUDA.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,9 @@ class CheckpointEnd {
   void begin_save(const Program& save, const std::string& directory, const checkpoint::Description& what);
   void store(const Store& store, const HostParts& host);
   /// All is on the disk.
-  void end_save();
+  void finish_save();
+  /// When the checkpoint has its name: gives the lock on its files back.
+  void end_save() { writer_.reset(); }
 
   /// `reader` outlives the load. InputError unless the checkpoint has what `load` wants of it.
   void begin_load(const Program& load, const checkpoint::Reader& reader);

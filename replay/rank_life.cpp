@@ -58,8 +58,8 @@ std::vector<std::unique_ptr<ReadyPart>> ready_parts(const std::vector<const Prog
         std::find_if(parts.begin(), parts.end(), [&](const auto& ready) { return ready->part() == part; });
     return found == parts.end() ? nullptr : found->get();
   };
-  for (const auto& [step, skip] : {std::pair(LifePart::step, LifePart::skip),
-                                   std::pair(LifePart::first_step, LifePart::first_skip)}) {
+  for (const auto& [step, skip] :
+       {std::pair(LifePart::step, LifePart::skip), std::pair(LifePart::first_step, LifePart::first_skip)}) {
     ReadyPart* const a = of(step);
     ReadyPart* const b = of(skip);
     if (a != nullptr && b != nullptr && a->program.decision.valid())
@@ -157,9 +157,11 @@ class RankLife {
     }
   }
 
-  // Events. The script has been checked: check_script().
-
   void on(const LifeEvent& event) {
+    if (event.kind == LifeEvent::Kind::init && stage_ != Stage::nothing)
+      throw InputError({}, "init comes once, at the beginning", "write another script");
+    if (event.kind != LifeEvent::Kind::init && stage_ == Stage::nothing)
+      throw InputError({}, "a life begins with init", "begin the script with it");
     switch (event.kind) {
       case LifeEvent::Kind::init:
         run_part(LifePart::init);
@@ -214,16 +216,19 @@ class RankLife {
   }
 
   void save(const LifeEvent& event) {
+    if (stage_ != Stage::all)
+      throw InputError({}, "there is no state to save before the first step", "take a step first");
     const auto begin = Clock::now();
     const checkpoint::Description what = describe_checkpoint(plan(), shared_.job_ranks, place_);
     checkpoint_.begin_save(*programs_[wanted(LifePart::save)], event.directory, what);
     run_part(LifePart::save);
-    checkpoint_.end_save();
+    checkpoint_.finish_save();
     shared_.meet([&] {
       if (shared_.processes == nullptr || shared_.processes->rank() == 0)
         shared_.committed = checkpoint::commit(event.directory, what, shared_.script.keep);
     });
     shared_.meet([&] { share_path(); });
+    checkpoint_.end_save();
     note(true, shared_.committed, begin);
   }
 
@@ -234,9 +239,11 @@ class RankLife {
 
   void load(const LifeEvent& event) {
     const bool params = event.kind == LifeEvent::Kind::load_params;
-    const LifePart part = params                  ? LifePart::load_params
-                          : stage_ == Stage::all ? LifePart::reload
-                                                 : LifePart::load;
+    if (params && stage_ == Stage::all) {
+      throw InputError({}, "parameters alone are loaded before the first step",
+                       "load all state, or begin a life with them");
+    }
+    const LifePart part = params ? LifePart::load_params : stage_ == Stage::all ? LifePart::reload : LifePart::load;
     const auto begin = Clock::now();
     shared_.meet([&] { shared_.reader.emplace(event.directory); });
     checkpoint_.begin_load(*programs_[wanted(part)], *shared_.reader);
@@ -264,7 +271,10 @@ class RankLife {
   }
   std::size_t wanted(LifePart part) const {
     const auto index = index_of(part);
-    EBB_ASSERT(index.has_value());
+    if (!index) {
+      throw InputError({}, fmt::format("rank {}: no plan of part {}", plan().rank, name_of(part)),
+                       "write the plans of all parts (ebb simulate --life)");
+    }
     return *index;
   }
 
@@ -368,9 +378,12 @@ void LifeShared::sum_up() {
   };
   for (const StepEnd& end : steps) add(end);
   if (processes != nullptr) {
-    const std::vector<std::uint64_t> others = exchange_step_ends(*processes, all_.digest, all_.skipped, agree);
-    all_.digest = others[0];
-    agree = others[1] != 0;
+    const std::vector<ProcessStepEnd> ends = exchange_step_end(*processes, {all_.digest, all_.skipped, agree});
+    all_.digest = 0;
+    for (const ProcessStepEnd& end : ends) {
+      add({end.digest, end.skipped});
+      agree = agree && end.agree;
+    }
   }
   if (!agree) throw NcclError("some ranks have finite gradients and others have not: their norm was not the same");
 }

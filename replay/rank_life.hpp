@@ -1,5 +1,5 @@
-// RankLife: one rank of a life (life.hpp) on its GPU, on a host thread of its own: one part after another over one set of
-// memory, streams, events and communicators.
+// RankLife: one rank of a life (life.hpp) on its GPU, on a host thread of its own: one part after another over one set
+// of memory, streams, events and communicators.
 //
 // As run_rank(): whatever can fail on one rank alone comes first; then all meet. They meet again before every part, and
 // in a save when all files are on the disk, before the first commits. A checkpoint is opened and looked at once a
@@ -20,8 +20,8 @@ namespace ebb::replay {
 
 /// What the ranks of this process have in common.
 struct LifeShared : RunShared {
-  LifeShared(const ExecuteOptions& options, const LifeScript& what, std::size_t here)
-      : RunShared(options, static_cast<int>(here)), script(what), steps(here) {}
+  LifeShared(const ExecuteOptions& run, const LifeScript& what, std::size_t here)
+      : RunShared(run, static_cast<int>(here)), script(what), steps(here) {}
 
   const LifeScript& script;
   std::int64_t job_ranks = 1;  // of all processes
