@@ -40,7 +40,8 @@ class OwnedElements {
   std::vector<std::int64_t> begins_;  // by shard, and the end
 };
 
-/// The parameter buffer: buckets lie one after another, each with its own element size (one byte where it is quantised).
+/// The parameter buffer: buckets lie one after another, each with its own element size (one byte where it is
+/// quantised).
 class ParameterBytes {
  public:
   explicit ParameterBytes(const Plan& plan);

@@ -182,8 +182,8 @@ bool every_place_is_inside(const Program& program) {
   for (const std::vector<StatePlace>* places : {&program.before, &program.after}) {
     for (const StatePlace& place : *places) checker.place(place);
     for (const StateBits state : {kExpAvg, kExpAvgSq, kMaster}) {
-      const bool none = std::none_of(places->begin(), places->end(),
-                                     [&](const StatePlace& place) { return place.state == state; });
+      const bool none =
+          std::none_of(places->begin(), places->end(), [&](const StatePlace& place) { return place.state == state; });
       if (none && program.plan->part != LifePart::step) continue;  // it does not exist there yet
       checker.require(covers_once(*places, state, program.owned));
     }

@@ -98,8 +98,7 @@ Action ProgramCompiler::parameters_or_gradients() {
     sum += bytes_of(elements.numel(), size_of(all.type));
   }
   if (all.buckets.empty() && all.bytes.empty()) reject("no bucket of its kind lies in its range");
-  if (sum != op().bytes)
-    reject(fmt::format("says {} bytes, but its buckets have {}", op().bytes.value, sum.value));
+  if (sum != op().bytes) reject(fmt::format("says {} bytes, but its buckets have {}", op().bytes.value, sum.value));
   return all;
 }
 

@@ -194,8 +194,8 @@ BufferId ProgramCompiler::holder_of(StateBits state, ElementRange range) const {
     const Buffer& buffer = plan_.buffers[b];
     if (!alive_[b] || buffer.role != Role::state || (buffer.states & state) == 0) continue;
     const bool held = buffer.holds.begin <= range.begin && buffer.holds.end >= range.end;
-    const bool filled = buffer.holds.numel().value == 0 &&
-                        std::find(filled_[b].begin(), filled_[b].end(), range) != filled_[b].end();
+    const bool filled =
+        buffer.holds.numel().value == 0 && std::find(filled_[b].begin(), filled_[b].end(), range) != filled_[b].end();
     if (!held && !filled) continue;
     if (found.valid()) reject("more than one buffer holds a state of these elements");
     found = {b};

@@ -25,7 +25,8 @@ void append(std::vector<Zero::Part>& parts, Bytes at, Bytes bytes) {
 
 Action ProgramCompiler::zero_state() {
   live(op().buffer, "what it zeroes");
-  if (buffer_of(op().buffer).role == Role::largest) return Zero{op().buffer, {{Bytes{0}, buffer_of(op().buffer).bytes}}};
+  if (buffer_of(op().buffer).role == Role::largest)
+    return Zero{op().buffer, {{Bytes{0}, buffer_of(op().buffer).bytes}}};
   owned_range(op().range);
   const StateLayout layout = layout_of(op().buffer, op().range);
   const std::uint8_t states = op().states & (masters_apart() ? kAllState : kMoments);
@@ -209,9 +210,8 @@ void ProgramCompiler::check_stores() const {
         return (copy.states & place.state) != 0 && copy.range.begin <= stale.begin && copy.range.end >= stale.end;
       });
       if (!copied)
-        reject_plan(
-            fmt::format("op {} (store) writes the host's copy of state that is in buffer \"{}\" on the device", i,
-                        buffer_of(place.device.buffer).name));
+        reject_plan(fmt::format("op {} (store) writes the host's copy of state that is in buffer \"{}\" on the device",
+                                i, buffer_of(place.device.buffer).name));
     }
   }
 }

@@ -64,8 +64,8 @@ void check_hand_over(const Plan& before, const Plan& after, const std::string& f
       refuse(fmt::format("buffer \"{}\" is left alive, but {} does not begin with it", left[i]->name,
                          name_of(after.part)));
     if (i == left.size() || right[j]->name < left[i]->name)
-      refuse(fmt::format("it begins with buffer \"{}\", which {} does not leave", right[j]->name,
-                         name_of(before.part)));
+      refuse(
+          fmt::format("it begins with buffer \"{}\", which {} does not leave", right[j]->name, name_of(before.part)));
     if (left[i]->bytes != right[j]->bytes)
       refuse(fmt::format("buffer \"{}\" has {} bytes before and {} after", left[i]->name, left[i]->bytes.value,
                          right[j]->bytes.value));
@@ -147,8 +147,8 @@ LifePrograms compile_life(std::span<const Plan* const> plans, const std::string&
     const Plan* const after = parts[index(pair.after)];
     if (before != nullptr && after != nullptr) check_hand_over(*before, *after, file);
   }
-  for (const auto& [step, skip] : {std::pair(LifePart::step, LifePart::skip),
-                                   std::pair(LifePart::first_step, LifePart::first_skip)})
+  for (const auto& [step, skip] :
+       {std::pair(LifePart::step, LifePart::skip), std::pair(LifePart::first_step, LifePart::first_skip)})
     if (programs[index(step)] && programs[index(skip)])
       check_skip(*programs[index(step)], *programs[index(skip)], file);
   return programs;

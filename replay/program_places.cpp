@@ -161,10 +161,10 @@ std::vector<StatePlace> ProgramCompiler::places(const std::vector<bool>& alive, 
         reject_plan(fmt::format("buffer {} (\"{}\") is too small for its state", b, plan_.buffers[b].name));
       for (const Piece& piece : owned_.pieces(holds(b)))
         places.push_back({.state = state,
-                                   .elements = piece.elements,
-                                   .at = {piece.at},
-                                   .on_device = true,
-                                   .device = {{b}, layouts_[b]->at(state, piece.shard, piece.elements.begin)}});
+                          .elements = piece.elements,
+                          .at = {piece.at},
+                          .on_device = true,
+                          .device = {{b}, layouts_[b]->at(state, piece.shard, piece.elements.begin)}});
       behind = holds(b).end;
     }
     place_on_host(places, state, {behind, owned_.total()});

@@ -112,8 +112,8 @@ Bytes ProgramCompiler::largest_at(BufferId largest, std::uint32_t parameter) con
     if (found == all.end()) reject(fmt::format("buffer \"{}\" is of a parameter that is not quantised", buffer.name));
     if (other == parameter) {
       if (4 * (at + found->largest) > buffer.bytes.value)
-        reject(fmt::format("buffer \"{}\" has {} bytes, its largest values need more", buffer.name,
-                           buffer.bytes.value));
+        reject(
+            fmt::format("buffer \"{}\" has {} bytes, its largest values need more", buffer.name, buffer.bytes.value));
       return {4 * at};
     }
     at += found->largest;

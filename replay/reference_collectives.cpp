@@ -85,8 +85,7 @@ void exchange(std::span<const Member> members) {
   for (std::size_t p = 0; p < what.bytes.size(); ++p) {
     std::vector<std::byte*> parts;
     for (const Member& member : members)
-      parts.push_back(
-          member.rank->data(std::get<BucketCollective>(member.rank->action(member.op)).bytes[p].buffer));
+      parts.push_back(member.rank->data(std::get<BucketCollective>(member.rank->action(member.op)).bytes[p].buffer));
     const std::int64_t at = what.bytes[p].at.value;
     gather(members, parts, {at, at + what.bytes[p].bytes.value}, 1);
   }

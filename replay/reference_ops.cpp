@@ -76,7 +76,8 @@ void ReferenceRank::operate(const Clip& clip) {
   float coefficient = 0;
   std::uint32_t nonfinite = 0;
   std::memcpy(&sum, words + NormWords::kSumOfSquares, sizeof sum);
-  kernels::clip_coefficient_ref({.sum = &sum, .coefficient = &coefficient, .nonfinite = &nonfinite}, options_.max_norm);
+  kernels::clip_coefficient_ref({.sum = &sum, .coefficient = &coefficient, .nonfinite = &nonfinite}, options_.max_norm,
+                                1 / place_.loss_scale);
   std::memcpy(words + NormWords::kCoefficient, &coefficient, sizeof coefficient);
   std::memcpy(words + NormWords::kNonFinite, &nonfinite, sizeof nonfinite);
   kernels::scale_ref(kernel_type(clip.type), data(clip.grads), grad_runs(clip.runs), coefficient);

@@ -372,10 +372,10 @@ void ReferenceRank::inject() {
   for (const PlanShard& shard : plan().shards) {
     if (shard.numel.value == 0) continue;
     const Dtype type = plan().precision.grads;
-    return kernels::write_value(kernel_type(type),
-                                reinterpret_cast<char*>(data({last_life_[program_->grads.index]})) +
-                                    shard.at.value * size_of(type),
-                                injection->value);
+    return kernels::write_value(
+        kernel_type(type),
+        reinterpret_cast<char*>(data({last_life_[program_->grads.index]})) + shard.at.value * size_of(type),
+        injection->value);
   }
 }
 

@@ -7,8 +7,8 @@
 // is counted as a stray. Buffers without a role have no bytes, only a life.
 //
 // A life. The rank takes one Program after another (adopt()): what one leaves alive is, by name, what the next begins
-// with; the host store stays. In the middle of a step it can go on with the skip's program instead (go_on_with()), which
-// is the same up to there.
+// with; the host store stays. In the middle of a step it can go on with the skip's program instead (go_on_with()),
+// which is the same up to there.
 #pragma once
 
 #include <cstddef>
@@ -89,7 +89,7 @@ class ReferenceRank {
     Action action;
     std::vector<std::uint32_t> uses;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> named;  // quantised weights: buffer and storage
-    std::uint32_t storage = BufferId::none().index;  // allocate, release
+    std::uint32_t storage = BufferId::none().index;              // allocate, release
   };
   struct Pending {
     std::uint32_t after = 0;

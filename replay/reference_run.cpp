@@ -48,8 +48,7 @@ void ReferenceRun::check_members(const Program& program) const {
     for (std::int64_t m = 0; m < std::min(group.members, std::int64_t{1} << 20); ++m) {
       const std::int64_t member = group.first + m * group.stride;
       if (!index_of_rank_.contains(member))
-        throw InputError({},
-                         fmt::format("{} meets rank {}, whose plan is not here", name(*program.plan, i), member),
+        throw InputError({}, fmt::format("{} meets rank {}, whose plan is not here", name(*program.plan, i), member),
                          "replay on the CPU all ranks of the job together: it must be a job of one host");
     }
   }

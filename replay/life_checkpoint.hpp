@@ -1,0 +1,37 @@
+// What a rank's program of a save writes and one of a load reads, as the checkpoint store knows it: pieces of
+// parameters instead of owned elements. For both executors. Not here: files (checkpoint/), bytes in memory.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "replay/checkpoint/checkpoint.hpp"
+#include "replay/program.hpp"
+
+namespace ebb::replay {
+
+/// The rank's own parameters: what a writer lists, and a reader must have.
+std::vector<checkpoint::Parameter> checkpoint_parameters(const Plan& plan);
+
+/// States (StateBits) that the program stores or fetches.
+std::uint8_t checkpoint_states(const Program& program);
+
+/// The pieces of a save, whole shards, state by state; and which of them one of the program's own pieces belongs to.
+class SavedPieces {
+ public:
+  explicit SavedPieces(const Program& save);
+  const std::vector<checkpoint::Piece>& pieces() const { return pieces_; }
+  std::size_t index_of(const CheckpointPiece& piece) const;
+
+ private:
+  std::vector<checkpoint::Piece> pieces_;
+  std::vector<std::vector<std::size_t>> index_;  // by state (bit number) and shard
+};
+
+/// Reads `piece` into `data`. In LifePart::load_params masters are made from the saved parameters.
+void fetch_piece(const checkpoint::Reader& reader, const Plan& plan, const CheckpointPiece& piece, std::byte* data);
+
+/// What of a checkpoint all ranks agree on, of this plan's job.
+checkpoint::Description describe_checkpoint(const Plan& plan, std::int64_t ranks, const TrainingPlace& place);
+
+}  // namespace ebb::replay
