@@ -132,21 +132,33 @@ int launch_param_type(Type type, Launch launch) {
 
 }  // namespace
 
-int launch_objective_loss(const ObjectiveParams& params, const ObjectiveKey& key, void* workspace, double* loss,
-                          void* stream) {
+int launch_objective_tiles(const ObjectiveParams& params, const ObjectiveKey& key, double* tiles, void* stream) {
   if (params.begin < 0 || params.numel < 0) return cudaErrorInvalidValue;
   const auto on = static_cast<cudaStream_t>(stream);
-  auto* const tiles = static_cast<double*>(workspace);
   const std::int64_t blocks =
       objective_workspace(params.begin, params.numel) / static_cast<std::int64_t>(sizeof(double));
   if (blocks > INT32_MAX) return cudaErrorInvalidValue;
   const bool vectors = aligned_to_index(params.data, params.type, params.begin);
-  const int code = launch_param_type(params.type, [&]<Type kType>() -> int {
+  return launch_param_type(params.type, [&]<Type kType>() -> int {
     if (blocks == 0) return cudaSuccess;
     loss_kernel<kType><<<static_cast<unsigned>(blocks), kBlock, 0, on>>>(params, key, vectors, tiles);
     return cudaGetLastError();
   });
-  return code != cudaSuccess ? code : launch_final_sum(tiles, blocks, nullptr, loss, on);
+}
+
+int launch_objective_total(const double* tiles, std::int64_t count, double* loss, void* stream) {
+  if (count < 0 || count > INT32_MAX) return cudaErrorInvalidValue;
+  return launch_final_sum(tiles, count, nullptr, loss, static_cast<cudaStream_t>(stream));
+}
+
+int launch_objective_loss(const ObjectiveParams& params, const ObjectiveKey& key, void* workspace, double* loss,
+                          void* stream) {
+  auto* const tiles = static_cast<double*>(workspace);
+  const int code = launch_objective_tiles(params, key, tiles, stream);
+  if (code != cudaSuccess) return code;
+  const std::int64_t count =
+      objective_workspace(params.begin, params.numel) / static_cast<std::int64_t>(sizeof(double));
+  return launch_objective_total(tiles, count, loss, stream);
 }
 
 int launch_objective_gradient(const ObjectiveParams& params, const ObjectiveKey& key, const ObjectiveGrads& grads,

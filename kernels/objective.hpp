@@ -45,6 +45,11 @@ std::int64_t objective_workspace(std::int64_t begin, std::int64_t numel);
 /// e / kSumTile and to lane e % kSumLanes, wherever `begin` is. `loss` is device memory.
 [[nodiscard]] int launch_objective_loss(const ObjectiveParams& params, const ObjectiveKey& key, void* workspace,
                                         double* loss, void* stream);
+/// The same from parts, so that not all parameters need lie there at once: the sums of the tiles that these elements
+/// touch, into `tiles`; then the loss from `count` of them. Parts meet at multiples of kSumTile.
+[[nodiscard]] int launch_objective_tiles(const ObjectiveParams& params, const ObjectiveKey& key, double* tiles,
+                                         void* stream);
+[[nodiscard]] int launch_objective_total(const double* tiles, std::int64_t count, double* loss, void* stream);
 double objective_loss_ref(const ObjectiveParams& params, const ObjectiveKey& key);
 
 /// Gradients of the same elements: `data` is the address of element `begin`'s gradient; fp32 or bf16.

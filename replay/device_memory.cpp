@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "models/errors.hpp"
@@ -24,10 +25,16 @@ Bytes used_by_everybody() {
   return {static_cast<std::int64_t>(total - free)};
 }
 
+std::vector<const Plan*> plans_of(std::span<const Program* const> programs) {
+  std::vector<const Plan*> plans;
+  for (const Program* program : programs) plans.push_back(program->plan);
+  return plans;
+}
+
 }  // namespace
 
 struct DeviceMemory::State {
-  State(const Program& program, DeviceMemoryOptions options);
+  State(std::span<const Program* const> parts, DeviceMemoryOptions options);
 
   void* real_allocate(BufferId buffer);
   void end(OpId op);
@@ -36,8 +43,11 @@ struct DeviceMemory::State {
     if (ready && options.before_driver_call) options.before_driver_call();
   }
 
-  const Program& program;
-  const Plan& plan;
+  const Plan& plan() const { return *parts[part]->plan; }
+  const Buffer& buffer(BufferId id) const { return plan().buffers[id.index]; }
+
+  std::vector<const Program*> parts;
+  std::size_t part = 0;
   DeviceMemoryOptions options;
   bool ready = false;  // constructed: a step may be running
   DeviceBacking backing;
@@ -47,7 +57,7 @@ struct DeviceMemory::State {
   memory::CachingAllocator allocator;
   std::vector<memory::CachingAllocator::Block> blocks;
   // arena
-  memory::Arena arena;
+  LifeArena arena;
   DeviceBytes arena_bytes;
 
   std::vector<void*> addresses;  // by buffer; null: not alive. A live buffer of no bytes has some address.
@@ -58,36 +68,35 @@ struct DeviceMemory::State {
   Bytes driver_peak{0};
 };
 
-DeviceMemory::State::State(const Program& of, DeviceMemoryOptions with)
-    : program(of),
-      plan(*of.plan),
+DeviceMemory::State::State(std::span<const Program* const> all, DeviceMemoryOptions with)
+    : parts(all.begin(), all.end()),
       options(std::move(with)),
-      backing(backing_of(plan)),
+      backing(backing_of(plans_of(all))),
       segments([this] { before_driver_call(); }, [this] { sample(); }),
       allocator({}, segments.source()),
-      blocks(plan.buffers.size()),
-      addresses(plan.buffers.size(), nullptr),
-      torch(of) {
+      blocks(plan().buffers.size()),
+      addresses(plan().buffers.size(), nullptr),
+      torch(*all[0]) {
   sample();
   if (backing == DeviceBacking::arena) {
-    arena = place_buffers(plan);
+    arena = place_life(plans_of(all));
     arena_bytes = make_device_bytes(std::max(arena.size, memory::kArenaAlignment));
     sample();
   }
-  for (std::uint32_t b = 0; b < plan.buffers.size(); ++b) {
-    if (plan.buffers[b].initial && plan.buffers[b].memory == Memory::device) addresses[b] = real_allocate({b});
+  for (std::uint32_t b = 0; b < plan().buffers.size(); ++b) {
+    if (buffer({b}).initial && buffer({b}).memory == Memory::device) addresses[b] = real_allocate({b});
   }
   ready = true;
 }
 
-void* DeviceMemory::State::real_allocate(BufferId buffer) {
-  const Bytes bytes = plan.buffers[buffer.index].bytes;
+void* DeviceMemory::State::real_allocate(BufferId id) {
+  const Bytes bytes = buffer(id).bytes;
   live += bytes;
   peak_live = std::max(peak_live, live);
   if (backing == DeviceBacking::arena) {
-    return static_cast<std::byte*>(arena_bytes.get()) + arena.offsets[buffer.index].value;
+    return static_cast<std::byte*>(arena_bytes.get()) + arena.offsets[part][id.index].value;
   }
-  auto& block = blocks[buffer.index];
+  auto& block = blocks[id.index];
   block = allocator.allocate(std::max(bytes, Bytes{1}), kStream);  // an address for an empty one, too
   return segments.real(allocator.address(block));
 }
@@ -97,15 +106,17 @@ void DeviceMemory::State::end(OpId op) {
   torch.end(op.index);
 }
 
+DeviceMemory::DeviceMemory(std::span<const Program* const> parts, DeviceMemoryOptions options)
+    : state_(std::make_unique<State>(parts, std::move(options))) {}
 DeviceMemory::DeviceMemory(const Program& program, DeviceMemoryOptions options)
-    : state_(std::make_unique<State>(program, std::move(options))) {}
+    : DeviceMemory(std::array{&program}, std::move(options)) {}
 DeviceMemory::~DeviceMemory() = default;
 DeviceMemory::DeviceMemory(DeviceMemory&&) noexcept = default;
 DeviceMemory& DeviceMemory::operator=(DeviceMemory&&) noexcept = default;
 
 void* DeviceMemory::allocate(BufferId buffer) {
   State& s = *state_;
-  EBB_ASSERT(s.plan.buffers[buffer.index].memory == Memory::device && s.addresses[buffer.index] == nullptr);
+  EBB_ASSERT(s.buffer(buffer).memory == Memory::device && s.addresses[buffer.index] == nullptr);
   s.torch.allocate(buffer);
   return s.addresses[buffer.index] = s.real_allocate(buffer);
 }
@@ -114,7 +125,7 @@ void DeviceMemory::release(BufferId buffer, OpId after) {
   State& s = *state_;
   EBB_ASSERT(s.addresses[buffer.index] != nullptr);
   s.addresses[buffer.index] = nullptr;
-  s.live -= s.plan.buffers[buffer.index].bytes;
+  s.live -= s.buffer(buffer).bytes;
   std::vector<memory::CachingAllocator::Use> uses;
   if (after.valid()) {
     uses.push_back(after.index);
@@ -134,6 +145,26 @@ void DeviceMemory::poll(const std::function<bool(OpId)>& done) {
 
 void DeviceMemory::step_ended() {
   poll([](OpId) { return true; });
+}
+
+void DeviceMemory::take_up(std::size_t next, Carry when) {
+  State& s = *state_;
+  EBB_ASSERT(next < s.parts.size() && (when == Carry::behind_decision || s.waiting.empty()));
+  std::vector<bool> alive;
+  for (const void* address : s.addresses) alive.push_back(address != nullptr);
+  const std::vector<BufferId> from = carry_over(s.plan(), alive, *s.parts[next]->plan, when);
+  std::vector<void*> addresses(from.size(), nullptr);
+  std::vector<memory::CachingAllocator::Block> blocks(from.size());
+  for (std::size_t b = 0; b < from.size(); ++b) {
+    if (!from[b].valid()) continue;
+    addresses[b] = s.addresses[from[b].index];
+    blocks[b] = s.blocks[from[b].index];
+    EBB_ASSERT(s.backing != DeviceBacking::arena || s.arena.offsets[next][b] == s.arena.offsets[s.part][from[b].index]);
+  }
+  s.addresses = std::move(addresses);
+  s.blocks = std::move(blocks);
+  s.torch.take_up(*s.parts[next], from);
+  s.part = next;
 }
 
 void* DeviceMemory::at(BufferId buffer) const { return state_->addresses[buffer.index]; }

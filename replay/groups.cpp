@@ -16,17 +16,18 @@ std::vector<std::optional<CommGroup>> groups_of_ops(const Program& program) {
   std::vector<std::optional<CommGroup>> groups(plan.ops.size());
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const Action& action = program.actions[i];
-    const bool collective =
-        std::holds_alternative<BucketCollective>(action) || std::holds_alternative<NormCollective>(action);
+    const bool collective = std::holds_alternative<BucketCollective>(action) ||
+                            std::holds_alternative<NormCollective>(action) ||
+                            std::holds_alternative<LargestCollective>(action);
     if (collective && plan.ops[i].members > 1) groups[i] = group_of(plan, plan.ops[i]);
   }
   return groups;
 }
 
-std::vector<CommGroup> distinct_groups(std::span<const Program> programs) {
+std::vector<CommGroup> distinct_groups(std::span<const Program* const> programs) {
   std::set<CommGroup> groups;
-  for (const Program& program : programs) {
-    for (const auto& group : groups_of_ops(program)) {
+  for (const Program* program : programs) {
+    for (const auto& group : groups_of_ops(*program)) {
       if (group) groups.insert(*group);
     }
   }

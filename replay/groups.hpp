@@ -20,7 +20,7 @@ namespace ebb::replay {
 std::vector<std::optional<CommGroup>> groups_of_ops(const Program& program);
 
 /// Distinct groups of all programs, ascending. Pure.
-std::vector<CommGroup> distinct_groups(std::span<const Program> programs);
+std::vector<CommGroup> distinct_groups(std::span<const Program* const> programs);
 
 /// Ranks of `group` that are not in `present` (ascending). Pure.
 std::vector<std::int64_t> missing_ranks(const CommGroup& group, std::span<const std::int64_t> present);
@@ -47,14 +47,14 @@ class CommRegistry {
 /// One rank's communicators. All calls from its thread, with its device current.
 class RankComms {
  public:
-  /// Blocks until the other ranks have come. Groups without an id get none.
-  RankComms(const Program& program, const NcclIds& ids, CommRegistry& registry);
+  /// Of all groups of the rank's programs. Blocks until the other ranks have come. Groups without an id get none.
+  RankComms(std::span<const Program* const> programs, const NcclIds& ids, CommRegistry& registry);
   ~RankComms();
   RankComms(const RankComms&) = delete;
   RankComms& operator=(const RankComms&) = delete;
 
-  /// Of a collective; null where it is left out.
-  NcclComm* of(std::uint32_t op) const { return by_op_[op]; }
+  /// Of a collective of the program that was given at `program`; null where it is left out.
+  NcclComm* of(std::uint32_t op, std::size_t program = 0) const { return by_op_[program][op]; }
   void check();
 
  private:
@@ -62,7 +62,7 @@ class RankComms {
 
   CommRegistry& registry_;
   std::vector<NcclComm> comms_;
-  std::vector<NcclComm*> by_op_;
+  std::vector<std::vector<NcclComm*>> by_op_;  // by program
 };
 
 }  // namespace ebb::replay

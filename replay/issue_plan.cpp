@@ -62,6 +62,14 @@ IssuePlan issue_plan(const Plan& plan) {
   return result;
 }
 
+void share_prefix(IssuePlan& a, IssuePlan& b, std::uint32_t ops) {
+  EBB_ASSERT(ops <= a.steps.size() && ops <= b.steps.size());
+  for (std::uint32_t op = 0; op < ops; ++op) {
+    const bool used = a.steps[op].event_used || b.steps[op].event_used;
+    a.steps[op].event_used = b.steps[op].event_used = used;
+  }
+}
+
 std::uint32_t ops_ahead(const IssuePlan& plan, std::span<const std::uint32_t> commands, std::uint32_t limit) {
   EBB_ASSERT(commands.size() == plan.steps.size());
   constexpr std::uint32_t kTimeStamps = 2;

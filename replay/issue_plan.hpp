@@ -33,6 +33,10 @@ struct IssuePlan {
 
 IssuePlan issue_plan(const Plan& plan);
 
+/// Two plans with the same ops [0, ops), of which either may go on behind them: whatever one needs of those, both
+/// record.
+void share_prefix(IssuePlan& a, IssuePlan& b, std::uint32_t ops);
+
 /// How many ops can be enqueued while nothing runs: up to the first on the host, and no more than `limit` commands.
 /// `commands`: what each op enqueues itself; its events come on top. A device's queues hold about a thousand commands,
 /// and a host that meets a full queue behind a closed gate waits for ever.

@@ -2,7 +2,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
+#include <functional>
 
 #include "kernels/digest.hpp"
 #include "kernels/elementwise.hpp"
@@ -11,7 +14,9 @@
 #include "kernels/objective.hpp"
 #include "models/errors.hpp"
 #include "replay/cuda.hpp"
+#include "replay/host_masters.hpp"
 #include "replay/host_store_pieces.hpp"
+#include "replay/quantized_gpu.hpp"
 
 namespace ebb::replay {
 
@@ -32,11 +37,6 @@ struct Issuer::Issue {
   }
 
   void operator()(const Nothing&) const {}
-  template <class LifeAction>
-  void operator()(const LifeAction&) const {
-    EBB_ASSERT(!"an action of a step");
-  }
-
   void operator()(const Copy& copy) const {
     std::byte* const pinned = parts().store.pinned();
     for (const Transfer& transfer : copy.transfers) {
@@ -113,7 +113,8 @@ struct Issuer::Issue {
     words.sum = word(clip.norm, NormWords::kSumOfSquares);
     words.coefficient = coefficient;
     words.nonfinite = reinterpret_cast<std::uint32_t*>(at(clip.norm, NormWords::kNonFinite));
-    check(kernels::launch_clip_coefficient(words, parts().options.training.max_norm, stream),
+    check(kernels::launch_clip_coefficient(words, parts().options.training.max_norm, stream,
+                                           1 / self.context_.loss_scale),
           "launch_clip_coefficient");
     check(kernels::launch_scale(clip.type, at(clip.grads), clip.runs, coefficient, stream), "launch_scale");
   }
@@ -123,52 +124,107 @@ struct Issuer::Issue {
     check(cudaMemsetAsync(at(zero.grads), 0, static_cast<std::size_t>(bytes), cuda()), "cudaMemsetAsync");
   }
 
+  NcclComm* comm() const { return parts().comms.of(op, parts().program_index); }
+
   void operator()(const BucketCollective& collective) const {
-    NcclComm* const comm = parts().comms.of(op);
-    if (comm == nullptr) return;
+    NcclComm* const ranks = comm();
+    if (ranks == nullptr) return;
     char* const base = at(collective.buffer);
     NcclGroup group;
     for (const ElementRange& bucket : collective.buckets) {
       void* const data = base + bucket.begin * size_of(collective.type);
-      const Numel part{bucket.numel().value / comm->size()};
+      const Numel part{bucket.numel().value / ranks->size()};
       if (collective.work == Work::all_gather) {
-        comm->all_gather(data, part, collective.type, stream);
+        ranks->all_gather(data, part, collective.type, stream);
       } else if (collective.work == Work::reduce_scatter) {
-        comm->reduce_scatter(data, part, collective.type, stream);
+        ranks->reduce_scatter(data, part, collective.type, stream);
       } else {
-        comm->all_reduce(data, bucket.numel(), collective.type, stream);
+        ranks->all_reduce(data, bucket.numel(), collective.type, stream);
       }
     }
+    for (const BucketCollective::Part& bytes : collective.bytes)
+      ranks->all_gather_bytes(at(bytes.buffer, bytes.at.value), {bytes.bytes.value / ranks->size()}, stream);
     group.end();
   }
 
   void operator()(const NormCollective& collective) const {
-    NcclComm* const comm = parts().comms.of(op);
-    if (comm != nullptr) comm->all_reduce(word(collective.norm, NormWords::kSumOfSquares), {1}, Dtype::fp32, stream);
+    if (NcclComm* const ranks = comm())
+      ranks->all_reduce(word(collective.norm, NormWords::kSumOfSquares), {1}, Dtype::fp32, stream);
+  }
+
+  void operator()(const LargestCollective& collective) const {
+    if (NcclComm* const ranks = comm()) ranks->all_reduce_max(at(collective.largest), collective.numel, stream);
   }
 
   void operator()(const Stand& stand) const {
     const Program& program = parts().program;
-    const kernels::ObjectiveKey key{self.context_.seed, self.context_.step, stand.micro,
-                                    static_cast<std::uint32_t>(program.plan->rank)};
-    const kernels::ObjectiveParams params{at(program.params, stand.range.begin * size_of(precision().params)),
-                                          kernel_type(precision().params), stand.range.begin,
-                                          stand.range.numel().value};
-    if (stand.backward) {
-      const kernels::ObjectiveGrads grads{at(program.grads, stand.range.begin * size_of(precision().grads)),
-                                          kernel_type(precision().grads), program.gradient_scale, true};
-      check(kernels::launch_objective_gradient(params, key, grads, stream), "launch_objective_gradient");
+    if (program.quantized) {
+      on_values(stand);
     } else {
-      check(kernels::launch_objective_loss(params, key, parts().instruments.workspace(),
-                                           parts().instruments.loss(self.forward_of_op_[op]), stream),
-            "launch_objective_loss");
-      overwrite_activations(stand);
+      const kernels::ObjectiveParams params{at(program.params, stand.range.begin * size_of(precision().params)),
+                                            kernel_type(precision().params), stand.range.begin,
+                                            stand.range.numel().value};
+      if (stand.backward) {
+        gradient(stand, params);
+      } else {
+        check(kernels::launch_objective_loss(params, key(stand), parts().instruments.workspace(), loss(), stream),
+              "launch_objective_loss");
+      }
     }
+    if (!stand.backward) overwrite_activations(stand);
+    if (stand.backward && op == self.inject_after_) inject();
     for (const GemmCount& product : parts().stand_ins.products(op)) {
       const kernels::Gemm gemm{parts().instruments.operand(0), parts().instruments.operand(1),
                                parts().instruments.operand(2), product.size};
       for (std::int64_t i = 0; i < product.count; ++i) check(kernels::launch_gemm(gemm, stream), "launch_gemm");
     }
+  }
+
+  kernels::ObjectiveKey key(const Stand& stand) const {
+    return {self.context_.seed, self.context_.step, stand.micro,
+            static_cast<std::uint32_t>(parts().program.plan->rank)};
+  }
+  double* loss() const { return parts().instruments.loss(self.forward_of_op_[op]); }
+
+  void gradient(const Stand& stand, const kernels::ObjectiveParams& params) const {
+    const Program& program = parts().program;
+    const kernels::ObjectiveGrads grads{at(program.grads, params.begin * size_of(precision().grads)),
+                                        kernel_type(precision().grads),
+                                        program.gradient_scale * self.context_.loss_scale, true};
+    check(kernels::launch_objective_gradient(params, key(stand), grads, stream), "launch_objective_gradient");
+  }
+
+  /// Quantised parameters: their values piece by piece, forward from rows, backward from columns where they are alive.
+  void on_values(const Stand& stand) const {
+    const Program& program = parts().program;
+    const Instruments& instruments = parts().instruments;
+    const BufferId columns = program.quantized->columns;
+    const bool from_columns = stand.backward && columns.valid() && parts().memory.at(columns) != nullptr;
+    auto* tiles = static_cast<double*>(instruments.workspace());
+    const std::int64_t most = kValuesAtOnce.value;
+    for (std::int64_t begin = stand.range.begin; begin < stand.range.end;) {
+      const ElementRange piece{begin, std::min(stand.range.end, (begin / most + 1) * most)};
+      issue_dequantized_values(program, piece, from_columns, addresses(), instruments.values(), stream);
+      const kernels::ObjectiveParams params{instruments.values(), kernels::Type::fp32, piece.begin,
+                                            piece.numel().value};
+      if (stand.backward) {
+        gradient(stand, params);
+      } else {
+        check(kernels::launch_objective_tiles(params, key(stand), tiles, stream), "launch_objective_tiles");
+        tiles += kernels::objective_workspace(piece.begin, piece.numel().value) / std::int64_t{sizeof(double)};
+      }
+      begin = piece.end;
+    }
+    if (stand.backward) return;
+    auto* const first = static_cast<double*>(instruments.workspace());
+    check(kernels::launch_objective_total(first, tiles - first, loss(), stream), "launch_objective_total");
+  }
+
+  void inject() const {
+    if (!self.context_.inject) return;
+    check(cudaMemcpyAsync(at(parts().program.grads, self.inject_at_.value), self.injected_.host(),
+                          static_cast<std::size_t>(size_of(precision().grads)), cudaMemcpyHostToDevice, cuda()),
+          "cudaMemcpyAsync");
   }
 
   /// Real writes all over the buffer: what is wrongly still there afterwards is poison.
@@ -181,6 +237,35 @@ struct Issuer::Issue {
                           static_cast<std::size_t>(share.bytes.value), cuda()),
           "cudaMemsetAsync");
   }
+
+  // Life.
+
+  std::function<void*(BufferId)> addresses() const {
+    return [this](BufferId buffer) -> void* { return at(buffer); };
+  }
+  HostParts host() const { return {parts().store.pinned(), parts().store.pageable()}; }
+
+  void operator()(const Zero& zero) const {
+    for (const Zero::Part& part : zero.parts) {
+      check(cudaMemsetAsync(at(zero.buffer, part.at.value), 0, static_cast<std::size_t>(part.bytes.value), cuda()),
+            "cudaMemsetAsync");
+    }
+  }
+  void operator()(const HostMasters& masters) const {
+    make_host_masters(parts().pool, masters, precision().params, parts().options.training.seed, parts().store.pinned());
+  }
+  void operator()(const Store& store) const {
+    EBB_ASSERT(parts().checkpoint != nullptr);
+    parts().checkpoint->store(store, host());
+  }
+  void operator()(const Fetch& fetch) const {
+    EBB_ASSERT(parts().checkpoint != nullptr);
+    parts().checkpoint->fetch(fetch, host());
+  }
+  void operator()(const FindLargest& find) const { issue_find_largest(parts().program, find, addresses(), stream); }
+  void operator()(const Quantize& quantize) const { issue_quantize(parts().program, quantize, addresses(), stream); }
+  void operator()(const Dequantize& values) const { issue_dequantize(parts().program, values, addresses(), stream); }
+  void operator()(const MakeColumns& make) const { issue_make_columns(parts().program, make, addresses(), stream); }
 
   /// A framework's host time: the thread is busy, as Python would be.
   void operator()(const HostWork& work) const {
@@ -198,11 +283,34 @@ Issuer::Issuer(const IssuerParts& parts) : parts_(parts), forward_of_op_(parts.a
     if (stand != nullptr && !stand->backward) forward_of_op_[op] = forwards++;
     has_clip_ = has_clip_ || std::holds_alternative<ReadyClip>(parts.actions[op]);
   }
+  if (!parts.options.training.injections.empty()) find_injection();
+}
+
+/// The padded element of the rank's first shard that is not empty.
+void Issuer::find_injection() {
+  const Plan& plan = *parts_.program.plan;
+  const auto shard =
+      std::find_if(plan.shards.begin(), plan.shards.end(), [](const PlanShard& s) { return s.numel.value > 0; });
+  if (shard == plan.shards.end()) return;
+  inject_at_ = bytes_of(shard->at, size_of(plan.precision.grads));
+  for (std::uint32_t op = 0; op < parts_.actions.size(); ++op) {
+    const auto* stand = std::get_if<Stand>(&parts_.actions[op]);
+    if (stand == nullptr || !stand->backward) continue;
+    if (stand->range.begin <= shard->at.value && shard->at.value < stand->range.end) inject_after_ = op;
+  }
+  injected_ = PinnedBytes({4});
 }
 
 void Issuer::begin_step(const StepContext& context) {
   context_ = context;
   host_digest_ = 0;
+  if (!context.inject || injected_.host() == nullptr) return;
+  if (parts_.program.plan->precision.grads == Dtype::bf16) {
+    const std::uint16_t bits = kernels::bf16_from_fp32(*context.inject);
+    std::memcpy(injected_.host(), &bits, sizeof(bits));
+  } else {
+    std::memcpy(injected_.host(), &*context.inject, sizeof(float));
+  }
 }
 
 void Issuer::issue(std::uint32_t op, void* stream) { std::visit(Issue{*this, op, stream}, parts_.actions[op]); }

@@ -1,9 +1,12 @@
 // Issuer: does what one op of a plan says, on a stream or on the host. No waiting, no events, no time: step_walk.hpp.
+// Of a life each plan has an issuer of its own, all over the same memory.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "replay/checkpoint_end.hpp"
 #include "replay/device_memory.hpp"
 #include "replay/execute.hpp"
 #include "replay/groups.hpp"
@@ -20,6 +23,8 @@ struct StepContext {
   std::uint32_t step = 1;
   std::uint64_t seed = 1;
   kernels::AdamwStep adam{};
+  float loss_scale = 1;
+  std::optional<float> inject = std::nullopt;  // into one gradient element (training.hpp)
 };
 
 /// What a issuer works with; all of it outlives it.
@@ -33,6 +38,8 @@ struct IssuerParts {
   const StandIns& stand_ins;
   const RankComms& comms;
   HostPool& pool;
+  std::size_t program_index = 0;        // to `comms`
+  CheckpointEnd* checkpoint = nullptr;  // of plans that store or fetch
 };
 
 class Issuer {
@@ -49,12 +56,17 @@ class Issuer {
 
  private:
   struct Issue;
+  void find_injection();
+
   IssuerParts parts_;
   StepContext context_;
   std::vector<std::uint32_t> forward_of_op_;  // the how manieth forward op
   const std::vector<void*>* addresses_ = nullptr;
   std::uint64_t host_digest_ = 0;
   bool has_clip_ = false;
+  std::uint32_t inject_after_ = OpId::none().index;  // the last backward op over the element
+  Bytes inject_at_{0};                               // in the gradients
+  PinnedBytes injected_;                             // where options have injections: its bits
 };
 
 }  // namespace ebb::replay

@@ -124,6 +124,19 @@ void NcclComm::all_reduce(void* data, Numel numel, Dtype type, void* stream) {
            "ncclAllReduce");
 }
 
+void NcclComm::all_gather_bytes(void* data, Bytes part, void* stream) {
+  std::byte* const own = static_cast<std::byte*>(data) + part.value * rank_;
+  enqueued(nccl().all_gather(own, data, static_cast<std::size_t>(part.value), kNcclUint8, comm_, stream),
+           "ncclAllGather");
+}
+
+// Of numbers that are not negative the bits are ordered as the numbers are, and those of every nan lie behind those of
+// inf: an fp32 maximum may lose a nan, that of the bits does not.
+void NcclComm::all_reduce_max(void* data, Numel numel, void* stream) {
+  enqueued(nccl().all_reduce(data, data, static_cast<std::size_t>(numel.value), kNcclUint32, kNcclMax, comm_, stream),
+           "ncclAllReduce");
+}
+
 void NcclComm::check() {
   NcclResult result = kNcclSuccess;
   enqueued(nccl().comm_get_async_error(comm_, &result), "ncclCommGetAsyncError");

@@ -48,6 +48,10 @@ class NcclComm {
   void all_gather(void* data, Numel part, Dtype type, void* stream);
   void reduce_scatter(void* data, Numel part, Dtype type, void* stream);
   void all_reduce(void* data, Numel numel, Dtype type, void* stream);
+  /// Every rank's part of size() * `part` bytes to all, whatever they mean.
+  void all_gather_bytes(void* data, Bytes part, void* stream);
+  /// The largest of `numel` fp32 numbers for all. None of them is negative; nan counts as the largest.
+  void all_reduce_max(void* data, Numel numel, void* stream);
 
   /// An error that came up later, on the device; NcclError if there is one.
   void check();

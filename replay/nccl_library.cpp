@@ -15,6 +15,8 @@ static_assert(sizeof(ncclResult_t) == sizeof(int) && sizeof(ncclDataType_t) == s
 static_assert(int{ncclSuccess} == ebb::replay::kNcclSuccess && int{ncclInProgress} == ebb::replay::kNcclInProgress);
 static_assert(int{ncclFloat16} == ebb::replay::kNcclFloat16 && int{ncclFloat32} == ebb::replay::kNcclFloat32);
 static_assert(int{ncclBfloat16} == ebb::replay::kNcclBfloat16 && int{ncclSum} == ebb::replay::kNcclSum);
+static_assert(int{ncclUint8} == ebb::replay::kNcclUint8 && int{ncclUint32} == ebb::replay::kNcclUint32);
+static_assert(int{ncclMax} == ebb::replay::kNcclMax);
 #endif
 
 namespace ebb::replay {

@@ -13,8 +13,8 @@ struct NcclUniqueId {
   char internal[128];
 };
 enum NcclResult : int { kNcclSuccess = 0, kNcclInProgress = 7 };
-enum NcclDataType : int { kNcclFloat16 = 6, kNcclFloat32 = 7, kNcclBfloat16 = 9 };
-enum NcclRedOp : int { kNcclSum = 0 };
+enum NcclDataType : int { kNcclUint8 = 1, kNcclUint32 = 3, kNcclFloat16 = 6, kNcclFloat32 = 7, kNcclBfloat16 = 9 };
+enum NcclRedOp : int { kNcclSum = 0, kNcclMax = 2 };
 using NcclHandle = void*;  // ncclComm_t
 using NcclStream = void*;  // cudaStream_t
 

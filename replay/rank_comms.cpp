@@ -20,16 +20,16 @@ void CommRegistry::abort_all() noexcept {
 }
 
 // All ranks make their communicators in the same, ascending order, so that nobody waits in a circle.
-RankComms::RankComms(const Program& program, const NcclIds& ids, CommRegistry& registry) : registry_(registry) {
-  const std::vector<std::optional<CommGroup>> groups = groups_of_ops(program);
+RankComms::RankComms(std::span<const Program* const> programs, const NcclIds& ids, CommRegistry& registry)
+    : registry_(registry) {
   std::set<CommGroup> own;
-  for (const auto& group : groups) {
-    if (group && ids.contains(*group)) own.insert(*group);
+  for (const CommGroup& group : distinct_groups(programs)) {
+    if (ids.contains(group)) own.insert(group);
   }
   comms_.reserve(own.size());  // addresses stay
   try {
     for (const CommGroup& group : own) {
-      const std::int64_t place = (program.plan->rank - group.first) / group.stride;
+      const std::int64_t place = (programs[0]->plan->rank - group.first) / group.stride;
       comms_.emplace_back(ids.at(group), static_cast<int>(place), static_cast<int>(group.members));
       registry_.add(&comms_.back());
     }
@@ -37,11 +37,13 @@ RankComms::RankComms(const Program& program, const NcclIds& ids, CommRegistry& r
     forget();  // whoever stops the others must not abort what is gone
     throw;
   }
-  by_op_.resize(groups.size(), nullptr);
-  for (std::size_t op = 0; op < groups.size(); ++op) {
-    if (!groups[op]) continue;
-    const auto found = own.find(*groups[op]);
-    if (found != own.end()) by_op_[op] = &comms_[static_cast<std::size_t>(std::distance(own.begin(), found))];
+  for (const Program* program : programs) {
+    std::vector<NcclComm*>& by_op = by_op_.emplace_back();
+    for (const std::optional<CommGroup>& group : groups_of_ops(*program)) {
+      const auto found = group ? own.find(*group) : own.end();
+      by_op.push_back(found == own.end() ? nullptr
+                                         : &comms_[static_cast<std::size_t>(std::distance(own.begin(), found))]);
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "models/errors.hpp"
@@ -38,17 +39,18 @@ class Rank {
         issue_(issue_plan(*program.plan)),
         store_({.pinned = program.pinned, .pageable = program.pageable, .device = place.device}),
         memory_(program, {.before_driver_call = [this] { before_driver_call(); }}),
-        instruments_(program, actions_, gemm_size(options_, actions_)),
+        instruments_(instrument_needs(program, actions_, gemm_size(options_, actions_))),
         walk_(program, options_, issue_, memory_),
         pool_(cpus_for_adam(actions_, place)) {
     if (gemm_size(options_, actions_) > 0)
-      stand_ins_ = StandIns(program_, actions_, memory_, instruments_, walk_.compute());
+      stand_ins_ = StandIns(program_, actions_, {memory_.at(program_.params), memory_.at(program_.grads)}, instruments_,
+                            walk_.compute());
     init_state(program_, memory_, store_, options_.training.seed, walk_.compute());
   }
 
   RankRecord run() {
     shared_.meet();
-    comms_.emplace(program_, shared_.ids, shared_.comms);
+    comms_.emplace(std::array{&program_}, shared_.ids, shared_.comms);
     Issuer issuer({program_, options_, actions_, memory_, store_, instruments_, stand_ins_, *comms_, pool_});
     if (options_.graph) use_graph();
     ahead_ = walk_.ahead(actions_, stand_ins_);
@@ -57,7 +59,7 @@ class Rank {
       this_step(issuer, step, seed);
       if (options_.training.digests) seed = next_seed(seed, record_.numbers.steps.back().digest);
     }
-    record_.numbers.final_state = final_digest(program_, memory_, store_, walk_.compute());
+    record_.numbers.final_state = final_digest(program_, memory_, store_, walk_.compute()).all;
     record_.numbers.peak_live = memory_.peak_live();
     conclude();
     // Of several ranks each measures alone: together they would measure the host, not the link.
@@ -181,7 +183,7 @@ RankRecord run_rank(const Program& program, const RankPlace& place, RunShared& s
 
 Bytes instruments_needed(const Program& program, const ExecuteOptions& options) {
   const std::vector<Ready> actions = ready_actions(program);
-  return Instruments::bytes_needed(program, actions, gemm_size(options, actions));
+  return device_bytes(instrument_needs(program, actions, gemm_size(options, actions)));
 }
 
 }  // namespace ebb::replay

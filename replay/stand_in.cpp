@@ -11,7 +11,6 @@
 #include "kernels/gemm.hpp"
 #include "kernels/objective.hpp"
 #include "replay/cuda.hpp"
-#include "replay/device_memory.hpp"
 #include "replay/instruments.hpp"
 
 namespace ebb::replay {
@@ -70,12 +69,12 @@ std::vector<GemmTime> gemm_times(Bench& bench, const Instruments& instruments, v
 /// What a stand-in takes without products.
 class Others {
  public:
-  Others(const Program& program, const DeviceMemory& memory, const Instruments& instruments, void* stream)
-      : program_(program), memory_(memory), instruments_(instruments), stream_(stream), bench_(stream) {
-    zero_params();
+  Others(const Program& program, const StandInSpace& space, const Instruments& instruments, void* stream)
+      : program_(program), space_(space), instruments_(instruments), stream_(stream), bench_(stream) {
+    if (!program_.quantized) zero_params();
     const std::size_t bytes = static_cast<std::size_t>(grads_bytes().value);
     if (bytes == 0) return;
-    void* const grads = memory_.at(program_.grads);
+    void* const grads = space_.grads;
     fill_ms_per_byte_ = bench_.steady_ms(2, [&] {
       check(cudaMemsetAsync(grads, 0, bytes, static_cast<cudaStream_t>(stream_)), "cudaMemsetAsync");
     }) / static_cast<double>(bytes);
@@ -84,6 +83,7 @@ class Others {
   Bench& bench() { return bench_; }
 
   double ms(const Stand& stand) {
+    if (program_.quantized) return 0;
     const auto key = std::tuple(stand.backward, stand.range.begin, stand.range.end);
     const auto known = measured_.find(key);
     const double kernel = known != measured_.end() ? known->second : measured_[key] = kernel_ms(stand);
@@ -98,8 +98,7 @@ class Others {
   void zero_params() const {
     if (!program_.params.valid()) return;
     const std::int64_t bytes = program_.padded.value * size_of(program_.plan->precision.params);
-    check(cudaMemsetAsync(memory_.at(program_.params), 0, static_cast<std::size_t>(bytes),
-                          static_cast<cudaStream_t>(stream_)),
+    check(cudaMemsetAsync(space_.params, 0, static_cast<std::size_t>(bytes), static_cast<cudaStream_t>(stream_)),
           "cudaMemsetAsync");
   }
   double fill_ms(const Stand& stand) const {
@@ -109,14 +108,14 @@ class Others {
   }
   double kernel_ms(const Stand& stand) {
     const Precision& precision = program_.plan->precision;
-    const auto at = [&](BufferId buffer, Dtype type) {
-      return static_cast<char*>(memory_.at(buffer)) + stand.range.begin * size_of(type);
+    const auto at = [&](void* base, Dtype type) {
+      return static_cast<char*>(base) + stand.range.begin * size_of(type);
     };
-    const kernels::ObjectiveParams params{at(program_.params, precision.params), kernel_type(precision.params),
+    const kernels::ObjectiveParams params{at(space_.params, precision.params), kernel_type(precision.params),
                                           stand.range.begin, stand.range.numel().value};
     return bench_.steady_ms(1, [&] {
       if (stand.backward) {
-        const kernels::ObjectiveGrads grads{at(program_.grads, precision.grads), kernel_type(precision.grads), 1, true};
+        const kernels::ObjectiveGrads grads{at(space_.grads, precision.grads), kernel_type(precision.grads), 1, true};
         check(kernels::launch_objective_gradient(params, {}, grads, stream_), "launch_objective_gradient");
       } else {
         check(kernels::launch_objective_loss(params, {}, instruments_.workspace(), instruments_.loss(0), stream_),
@@ -126,7 +125,7 @@ class Others {
   }
 
   const Program& program_;
-  const DeviceMemory& memory_;
+  const StandInSpace& space_;
   const Instruments& instruments_;
   void* stream_;
   Bench bench_;
@@ -136,10 +135,10 @@ class Others {
 
 }  // namespace
 
-StandIns::StandIns(const Program& program, std::span<const Ready> actions, const DeviceMemory& memory,
+StandIns::StandIns(const Program& program, std::span<const Ready> actions, const StandInSpace& space,
                    const Instruments& instruments, void* stream) {
   products_.resize(actions.size());
-  Others others(program, memory, instruments, stream);
+  Others others(program, space, instruments, stream);
   times_ = gemm_times(others.bench(), instruments, stream);
   std::size_t too_long = 0;
   double worst = 0;

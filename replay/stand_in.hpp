@@ -18,7 +18,6 @@
 
 namespace ebb::replay {
 
-class DeviceMemory;
 class Instruments;
 
 /// A product of size x size matrices, so many times.
@@ -50,12 +49,18 @@ struct ByteRange {
 };
 ByteRange share_of(Bytes bytes, ElementRange range, Numel whole);
 
+/// Where parameters and gradients lie; null where a plan has none.
+struct StandInSpace {
+  void* params = nullptr;
+  void* grads = nullptr;
+};
+
 class StandIns {
  public:
   StandIns() = default;  // no products
-  /// Measures on the current device. Writes into parameters and gradients, which must be alive and not hold anything
-  /// yet, and needs `instruments` with operands of kLargestGemm.
-  StandIns(const Program& program, std::span<const Ready> actions, const DeviceMemory& memory,
+  /// Measures on the current device. Writes into parameters and gradients, which must not hold anything yet, and needs
+  /// `instruments` with operands of kLargestGemm. Of quantised parameters only products are measured.
+  StandIns(const Program& program, std::span<const Ready> actions, const StandInSpace& space,
            const Instruments& instruments, void* stream);
 
   std::span<const GemmCount> products(std::uint32_t op) const;

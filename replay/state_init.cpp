@@ -64,22 +64,34 @@ void fill_master(kernels::Type type, void* base, std::int64_t padded, std::int64
   check(kernels::launch_fill_random(type, base, {&run, 1}, seed, 1.0F, stream), "launch_fill_random");
 }
 
-/// Types that random fills do not round to go through fp32.
-void fill_params(const Program& program, const DeviceMemory& memory, std::uint64_t seed, const DeviceBytes& bounce,
-                 void* stream) {
-  const kernels::Type type = kernel_type(program.plan->precision.params);
-  void* const params = memory.at(program.params);
-  if (type == kernels::Type::fp32 || type == kernels::Type::bf16) {
-    return fill_master(type, params, 0, program.padded.value, seed, stream);
-  }
+/// Elements [first, first + numel) of the parameters to `to`. Types that random fills do not round to go through fp32.
+void fill_params(kernels::Type type, char* to, std::int64_t first, std::int64_t whole, std::uint64_t seed,
+                 const DeviceBytes& bounce, void* stream) {
+  if (type == kernels::Type::fp32 || type == kernels::Type::bf16)
+    return fill_master(type, to, first, whole, seed, stream);
   const std::int64_t piece = kBounce.value / 4;
-  for (std::int64_t i = 0; i < program.padded.value; i += piece) {
-    const std::int64_t numel = std::min(piece, program.padded.value - i);
-    fill_master(kernels::Type::fp32, bounce.get(), i, numel, seed, stream);
+  for (std::int64_t i = 0; i < whole; i += piece) {
+    const std::int64_t numel = std::min(piece, whole - i);
+    fill_master(kernels::Type::fp32, bounce.get(), first + i, numel, seed, stream);
     const kernels::CastRun run{0, i * kernels::bytes_of(type), numel};
-    const kernels::CastArrays arrays{bounce.get(), params, kernels::Type::fp32, type, 1};
+    const kernels::CastArrays arrays{bounce.get(), to, kernels::Type::fp32, type, 1};
     check(kernels::launch_cast(arrays, {&run, 1}, stream), "launch_cast");
   }
+}
+
+/// Calls each(bucket, type of its elements, its first byte) for the buckets of the parameter buffer.
+template <class Each>
+void for_each_bucket(const Plan& plan, Each&& each) {
+  Bytes at{0};
+  for (const PlanBucket& bucket : plan.buckets) {
+    const Dtype type = bucket.quantized ? Dtype::fp8 : plan.precision.params;
+    each(bucket, type, at);
+    at += bytes_of(bucket.numel(), size_of(type));
+  }
+}
+
+void zero(void* at, Bytes bytes, void* stream) {
+  check(cudaMemsetAsync(at, 0, static_cast<std::size_t>(bytes.value), cuda(stream)), "cudaMemsetAsync");
 }
 
 }  // namespace
@@ -87,7 +99,10 @@ void fill_params(const Program& program, const DeviceMemory& memory, std::uint64
 void init_state(const Program& program, const DeviceMemory& memory, const HostStore& store, std::uint64_t seed,
                 void* stream) {
   const DeviceBytes bounce = make_device_bytes(kBounce);
-  if (program.params.valid()) fill_params(program, memory, seed, bounce, stream);
+  if (program.params.valid()) {
+    fill_params(kernel_type(program.plan->precision.params), static_cast<char*>(memory.at(program.params)), 0,
+                program.padded.value, seed, bounce, stream);
+  }
   for (const StatePlace& place : program.before) {
     const std::int64_t size = size_of(type_of(program.plan->precision, place.state));
     if (place.on_device) {
@@ -108,7 +123,26 @@ void init_state(const Program& program, const DeviceMemory& memory, const HostSt
   wait(stream);
 }
 
-std::uint64_t final_digest(const Program& program, const DeviceMemory& memory, const HostStore& store, void* stream) {
+void init_parameters(const Program& init, const DeviceMemory& memory, std::uint64_t seed, void* stream) {
+  const DeviceBytes bounce = make_device_bytes(kBounce);
+  auto* const params = static_cast<char*>(memory.at(init.params));
+  for_each_bucket(*init.plan, [&](const PlanBucket& bucket, Dtype type, Bytes at) {
+    if (bucket.quantized) {
+      zero(params + at.value, {bucket.numel().value}, stream);
+    } else {
+      fill_params(kernel_type(type), params + at.value, bucket.begin.value, bucket.numel().value, seed, bounce, stream);
+    }
+  });
+  if (init.quantized) {
+    for (const BufferId buffer : {init.quantized->scales, init.quantized->columns}) {
+      if (!buffer.valid() || memory.at(buffer) == nullptr) continue;
+      zero(memory.at(buffer), init.plan->buffers[buffer.index].bytes, stream);
+    }
+  }
+  wait(stream);
+}
+
+FinalDigest final_digest(const Program& program, const DeviceMemory& memory, const HostStore& store, void* stream) {
   const DeviceBytes bounce = make_device_bytes(kBounce);
   const DeviceBytes sum = make_device_bytes({8});
   check(cudaMemsetAsync(sum.get(), 0, 8, cuda(stream)), "cudaMemsetAsync");
@@ -129,12 +163,23 @@ std::uint64_t final_digest(const Program& program, const DeviceMemory& memory, c
       add(type, place.state, bounce.get(), place.elements.begin + first, numel);
     });
   }
-  if (program.params.valid())
-    add(program.plan->precision.params, kParams, memory.at(program.params), 0, program.padded.value);
-  std::uint64_t digest = 0;
-  copy(&digest, sum.get(), {8}, stream);
-  wait(stream);
-  return digest;
+  const auto so_far = [&] {
+    std::uint64_t digest = 0;
+    copy(&digest, sum.get(), {8}, stream);
+    wait(stream);
+    return digest;
+  };
+  const std::uint64_t state = so_far();
+  for_each_bucket(*program.plan, [&](const PlanBucket& bucket, Dtype type, Bytes at) {
+    add(type, kParams, static_cast<char*>(memory.at(program.params)) + at.value, bucket.begin.value,
+        bucket.numel().value);
+  });
+  if (program.quantized) {
+    const BufferId scales = program.quantized->scales;
+    add(Dtype::fp8, kGrads, memory.at(scales), 0, program.plan->buffers[scales.index].bytes.value);
+  }
+  const std::uint64_t all = so_far();
+  return {all, all - state};
 }
 
 }  // namespace ebb::replay

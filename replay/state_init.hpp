@@ -17,7 +17,17 @@ namespace ebb::replay {
 void init_state(const Program& program, const DeviceMemory& memory, const HostStore& store, std::uint64_t seed,
                 void* stream);
 
-/// RankNumbers::final_state. Waits for the end.
-std::uint64_t final_digest(const Program& program, const DeviceMemory& memory, const HostStore& store, void* stream);
+/// What is there before a life's init: parameters in their first values, by padded element; quantised ones, whose
+/// values the host keeps until the init plan quantises them, and their scales are zeros. Waits for the end.
+void init_parameters(const Program& init, const DeviceMemory& memory, std::uint64_t seed, void* stream);
+
+/// RankNumbers::final_state, and what of it comes from the parameters: by padded index, quantised ones as bytes; their
+/// scales as bytes by their place, with the tag of gradients.
+struct FinalDigest {
+  std::uint64_t all = 0;
+  std::uint64_t parameters = 0;
+};
+/// Waits for the end.
+FinalDigest final_digest(const Program& program, const DeviceMemory& memory, const HostStore& store, void* stream);
 
 }  // namespace ebb::replay

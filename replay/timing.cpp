@@ -28,6 +28,18 @@ StepClock::StepClock(const Plan& plan, const IssuePlan& issue)
   }
 }
 
+void StepClock::cover(std::size_t ops) {
+  const std::size_t before = end_.size();
+  start_.resize(std::max(ops, before));
+  end_.resize(start_.size());
+  host_.resize(start_.size());
+  for (std::size_t op = 0; op < end_.size(); ++op) {
+    if (end_[op].get() != nullptr) continue;
+    start_[op] = make_event(true);
+    end_[op] = make_event(true);
+  }
+}
+
 Timeline StepClock::read(const Plan& plan, const IssuePlan& issue, StartGate::Clock::time_point zero) const {
   Timeline timeline{TimelineSource::measured, {}, {}};
   timeline.start.resize(plan.ops.size());

@@ -27,6 +27,8 @@ class StepClock {
  public:
   /// Makes events for the device ops of `plan` on the current device.
   StepClock(const Plan& plan, const IssuePlan& issue);
+  /// From now on there are events for every op of any plan with so many.
+  void cover(std::size_t ops);
 
   void* base() const { return base_.get(); }
   void* start(std::uint32_t op) const { return start_[op].get(); }

@@ -56,12 +56,22 @@ std::vector<Bytes> tensors_of(const Program& program, BufferId id) {
 }
 
 TorchMemory::TorchMemory(const Program& program) : blocks_(program.plan->buffers.size()) {
-  const auto buffers = static_cast<std::uint32_t>(program.plan->buffers.size());
-  sizes_.reserve(buffers);
-  for (std::uint32_t b = 0; b < buffers; ++b) {
-    sizes_.push_back(tensors_of(program, {b}));
+  measure(program);
+  for (std::uint32_t b = 0; b < blocks_.size(); ++b)
     if (program.plan->buffers[b].initial) allocate({b});
-  }
+}
+
+void TorchMemory::measure(const Program& program) {
+  sizes_.clear();
+  for (std::uint32_t b = 0; b < program.plan->buffers.size(); ++b) sizes_.push_back(tensors_of(program, {b}));
+}
+
+void TorchMemory::take_up(const Program& next, std::span<const BufferId> from) {
+  measure(next);
+  std::vector<std::vector<memory::CachingAllocator::Block>> blocks(from.size());
+  for (std::size_t b = 0; b < from.size(); ++b)
+    if (from[b].valid()) blocks[b] = std::move(blocks_[from[b].index]);
+  blocks_ = std::move(blocks);
 }
 
 void TorchMemory::allocate(BufferId buffer) {

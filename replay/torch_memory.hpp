@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "models/memory/caching_allocator.hpp"
@@ -25,11 +26,15 @@ class TorchMemory {
   /// `use`: a use on another stream that end() reports.
   void release(BufferId buffer, std::optional<memory::CachingAllocator::Use> use = std::nullopt);
   void end(memory::CachingAllocator::Use use) { allocator_.end(use); }
+  /// Buffers are those of `next` from now on; `from`: the present ones that they go on from (carry_over.hpp).
+  void take_up(const Program& next, std::span<const BufferId> from);
 
   Bytes peak_allocated() const { return allocator_.peak_allocated(); }
   Bytes peak_reserved() const { return allocator_.peak_reserved(); }
 
  private:
+  void measure(const Program& program);
+
   memory::CachingAllocator allocator_;  // of unlimited memory: what torch would ask for
   std::vector<std::vector<Bytes>> sizes_;
   std::vector<std::vector<memory::CachingAllocator::Block>> blocks_;
