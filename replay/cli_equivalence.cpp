@@ -15,21 +15,23 @@ namespace {
 constexpr std::int64_t kMostGpus = 1'000'000;
 
 void add_life(CLI::App& command, EquivalenceOptions& o, Words& words) {
-  CLI::Option_group* group = command.add_option_group("A whole life");
-  CLI::App& life = *group;
-  life.add_flag("--life", o.life, "through init, skipped steps, saves, a kill, resumes and another number of ranks");
-  add_text(life, "--skip-at", words.skip_at, "training steps with an inf in a gradient, or none (3)", "LIST");
-  add_text(life, "--skip-value", words.skip_value, "inf (default), -inf or nan", "WHAT");
-  add_text(life, "--save-at", words.save_at, "training step after which the first checkpoint is written (6)", "N");
-  add_text(life, "--kill-at", words.kill_at, "... after which the run is killed, to resume from that checkpoint (8)",
+  const std::size_t before = command.get_options().size();
+  command.add_flag("--life", o.life, "through init, skipped steps, saves, a kill, resumes and another number of ranks");
+  add_text(command, "--skip-at", words.skip_at, "training steps with an inf in a gradient, or none (3)", "LIST");
+  add_text(command, "--skip-value", words.skip_value, "inf (default), -inf or nan", "WHAT");
+  add_text(command, "--save-at", words.save_at, "training step after which the first checkpoint is written (6)", "N");
+  add_text(command, "--kill-at", words.kill_at, "... after which the run is killed, to resume from that checkpoint (8)",
            "N");
-  add_text(life, "--reshard-at", words.reshard_at, "... after which the second one is written (13)", "N");
-  add_text(life, "--reshard", words.reshard,
+  add_text(command, "--reshard-at", words.reshard_at, "... after which the second one is written (13)", "N");
+  add_text(command, "--reshard", words.reshard,
            "GPUs that go on from the second one, or none (half as many; on the CPU 2 for 1)", "GPUS");
-  add_text(life, "--checkpoint", words.checkpoint, "where checkpoints are written, and removed again (temporary)",
+  add_text(command, "--checkpoint", words.checkpoint, "where checkpoints are written, and removed again (temporary)",
            "DIR");
-  add_without(life, "--no-disturbed", o.disturbed, "leave out the lives in which each stream is held back or slowed");
-  add_loss_scale(life, words);
+  add_without(command, "--no-disturbed", o.disturbed,
+              "leave out the lives in which each stream is held back or slowed");
+  add_loss_scale(command, words);
+  const std::vector<CLI::Option*> all = command.get_options();
+  for (std::size_t i = before; i < all.size(); ++i) all[i]->group("A whole life");
 }
 
 std::vector<int> skips_of(const std::string& list, int most) {

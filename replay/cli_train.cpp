@@ -70,8 +70,8 @@ void add_train(CLI::App& app, TrainOptions& o, Words& words) {
   add_text(*command, "--load-params", words.load_params, "begin with only the parameters of this checkpoint", "PATH");
   command
       ->add_option("--inject", words.injections,
-                   "STEP:RANK:VALUE: inf, -inf or nan in a gradient, which skips the step")
-      ->type_name("WHAT")
+                   "inf, -inf or nan in a gradient of this rank, which skips the step; may be repeated")
+      ->type_name("STEP:RANK:VALUE")
       ->allow_extra_args(false);
   add_loss_scale(*command, words);
   add_text(*command, "--seed", words.seed, "of parameters and gradients (1)", "S");

@@ -25,10 +25,12 @@ add_executable(ebb-replay
   cli_options.cpp
   cli_train.cpp
   cli_words.cpp
+  command_checkpoint.cpp
   command_equivalence.cpp
   command_run.cpp
   command_train.cpp
   main.cpp
 )
-target_link_libraries(ebb-replay PRIVATE ebb_replay_command ebb_calibrate CLI11::CLI11 fmt::fmt)
+target_link_libraries(ebb-replay PRIVATE ebb_replay_command ebb_calibrate ebb_reports CLI11::CLI11 fmt::fmt
+                                         nlohmann_json::nlohmann_json)
 target_compile_definitions(ebb-replay PRIVATE EBB_VERSION="${PROJECT_VERSION}")
