@@ -53,7 +53,7 @@ std::string found(const PartRow& row) {
   if (row.part && !row.as_planned()) return fmt::format("NOT the planned {}", format_bytes(row.planned));
   if (!row.bounded()) return "OVER the bound";
   if (row.resident == row.policy) return "the same";
-  return fmt::format("{:+.1f} %",
+  return fmt::format("{:+.3g} %",
                      100.0 * (static_cast<double>(row.policy.value) / static_cast<double>(row.resident.value) - 1.0));
 }
 

@@ -13,13 +13,15 @@ namespace ebb::replay {
 
 namespace {
 
-bool bounds_residency(Policy policy) {
-  return policy == Policy::chunked || policy == Policy::windowed || policy == Policy::pipelined;
+/// The states of which a policy never has all on the device.
+std::uint8_t bounded_states(Policy policy) {
+  if (policy == Policy::chunked || policy == Policy::pipelined) return kAllState;
+  return policy == Policy::windowed ? kMoments : std::uint8_t{0};
 }
 
 Demand demand_of(Policy policy, LifePart part, Bytes resident_state) {
   const bool skip = part == LifePart::skip || part == LifePart::first_skip;
-  if (bounds_residency(policy)) return resident_state.value > 0 && !skip ? Demand::lower : Demand::not_higher;
+  if (bounded_states(policy) != 0) return resident_state.value > 0 && !skip ? Demand::lower : Demand::not_higher;
   const bool step = skip || part == LifePart::step || part == LifePart::first_step;
   return step ? Demand::none : Demand::not_higher;
 }
@@ -85,9 +87,10 @@ std::vector<PartRow> rows_of(const PartsOf& resident, const PartsOf& policy, boo
     PartRow row;
     row.part = part;
     fill(row, ranks, [&](std::size_t r) { return std::pair(a.ranks[r][p], b.ranks[r][p]); });
+    const Policy moves = step_of(plans.front()).candidate.policy;
     Bytes resident_state{0};
     for (std::size_t r = 0; r < ranks; ++r) {
-      resident_state = std::max(resident_state, state_peak(plan_of(resident_plans[r], part)));
+      resident_state = std::max(resident_state, state_peak(plan_of(resident_plans[r], part), bounded_states(moves)));
       const Bytes state = state_peak(plan_of(plans[r], part));
       const std::optional<Bytes> bound = state_bound(step_of(plans[r]));
       // Of the rank that is nearest to its bound, or over it.
@@ -96,7 +99,7 @@ std::vector<PartRow> rows_of(const PartsOf& resident, const PartsOf& policy, boo
         row.bound = bound;
       }
     }
-    row.demand = demand_of(step_of(plans.front()).candidate.policy, part, resident_state);
+    row.demand = demand_of(moves, part, resident_state);
     rows.push_back(row);
   }
   PartRow all;

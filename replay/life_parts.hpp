@@ -2,8 +2,9 @@
 // not exceed.
 //
 // Strictly lower is demanded of the whole life, whatever the policy, so that an offload that does nothing fails; and,
-// for policies that bound what is resident (chunked, windowed, pipelined), of every part in which resident holds state
-// on the device, skipped steps excepted: there the gradients' peak may hide it. Full reload, which builds and loads on
+// for policies that bound what is resident (chunked and pipelined of all state, windowed of the moments: its masters
+// come and go as a whole), of every part in which resident has such state on the device, skipped steps excepted: where
+// nothing is updated other things may be the peak. Full reload, which builds and loads on
 // the device and offloads then, may not be higher in init, save and load. Live bytes are the planned ones in every part
 // and on every rank; state on the device stays under the policy's bound (life_residency.hpp).
 #pragma once

@@ -8,9 +8,11 @@ namespace ebb::replay {
 namespace {
 
 constexpr std::int64_t kTensorAlignment = 256;
-constexpr std::int64_t kTorchRounding = 512;
+constexpr std::int64_t kRounding = 512;
 
-bool is_state(const Buffer& buffer) { return buffer.memory == Memory::device && buffer.role == Role::state; }
+bool is_state(const Buffer& buffer, std::uint8_t states) {
+  return buffer.memory == Memory::device && buffer.role == Role::state && (buffer.states & states) != 0;
+}
 
 struct Window {
   Numel numel{0};
@@ -33,7 +35,7 @@ Window largest_window(const Plan& plan, Numel limit) {
 }
 
 Bytes bytes_of(const Window& window, std::int64_t per_element, int states) {
-  return {window.numel.value * per_element + window.tensors * states * kTensorAlignment + states * kTorchRounding};
+  return {window.numel.value * per_element + window.tensors * states * kTensorAlignment + states * kRounding};
 }
 
 Numel owned(const Plan& plan) {
@@ -70,15 +72,15 @@ Bytes windowed_bound(const Plan& plan) {
 
 }  // namespace
 
-Bytes state_peak(const Plan& plan) {
+Bytes state_peak(const Plan& plan, std::uint8_t states) {
   Bytes live{0};
   for (const Buffer& buffer : plan.buffers)
-    if (buffer.initial && is_state(buffer)) live += buffer.bytes;
+    if (buffer.initial && is_state(buffer, states)) live += buffer.bytes;
   Bytes peak = live;
   for (const Op& op : plan.ops) {
     if (op.kind != OpKind::allocate && op.kind != OpKind::release) continue;
     const Buffer& buffer = plan.buffers[op.buffer.index];
-    if (!is_state(buffer)) continue;
+    if (!is_state(buffer, states)) continue;
     live += op.kind == OpKind::allocate ? buffer.bytes : Bytes{-buffer.bytes.value};
     peak = std::max(peak, live);
   }
@@ -94,7 +96,7 @@ std::optional<Bytes> state_bound(const Plan& plan) {
     case Policy::windowed:
       return windowed_bound(plan);
     case Policy::pipelined:
-      return Bytes{candidate.chunk_numel.value * candidate.slots * per_element};
+      return Bytes{candidate.slots * (candidate.chunk_numel.value * per_element + kRounding)};
     case Policy::resident:
     case Policy::full_reload:
     case Policy::cpu_adam:

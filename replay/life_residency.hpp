@@ -7,7 +7,7 @@
 //   windowed   all masters that move, in one window; of the moments two windows of a chunk, for the dense and for the
 //              expert optimizer; and what `fraction` leaves on the device
 //   pipelined  slots of exactly N elements
-// In plans that are not packed every tensor begins at a multiple of 256 bytes, and torch hands out multiples of 512.
+// In plans that are not packed every tensor begins at a multiple of 256 bytes; allocators hand out multiples of 512.
 // Sources: Megatron-LM pull request 6544 (chunked), dev #6244 (windowed).
 #pragma once
 
@@ -17,8 +17,8 @@
 
 namespace ebb::replay {
 
-/// Highest bytes of state alive on the device in the order of the plan's ops.
-Bytes state_peak(const Plan& plan);
+/// Highest bytes alive on the device, in the order of the plan's ops, of buffers that hold some of `states`.
+Bytes state_peak(const Plan& plan, std::uint8_t states = kAllState);
 
 /// By the plan's candidate, shards and types alone; none for policies that bring back everything at once.
 std::optional<Bytes> state_bound(const Plan& plan);

@@ -34,14 +34,14 @@ std::string contents(const fs::path& path) {
 }
 
 /// A directory of this test's own with the plans of a chunked life on two ranks.
-class Place {
+class Workplace {
  public:
-  Place() : path_(fs::temp_directory_path() / ("ebb_life_command_" + std::to_string(::getpid()))) {
+  Workplace() : path_(fs::temp_directory_path() / ("ebb_life_command_" + std::to_string(::getpid()))) {
     fs::create_directories(path_);
     std::ofstream(path_ / "life.json") << to_json(
         life_plans(tiny_job(), {.policy = Policy::chunked, .chunk_numel = {4000}}, 2));
   }
-  ~Place() {
+  ~Workplace() {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
   }
@@ -78,7 +78,7 @@ const std::string kTiny = "'" EBB_TEST_DATA "/replay/tiny.yaml' ";
 }  // namespace
 
 TEST_CASE("train in pieces, from its newest checkpoint, gives the numbers of one run") {
-  const Place place;
+  const Workplace place;
   const std::string cpu = "train life.json --device cpu --inject 3:1:inf ";
   const nlohmann::json whole = place.json(cpu + "--steps 7");
   const nlohmann::json first = place.json(cpu + "--steps 5 --checkpoint saves --save-every 2");
@@ -104,7 +104,7 @@ TEST_CASE("train in pieces, from its newest checkpoint, gives the numbers of one
 }
 
 TEST_CASE("train says how fast a save was, beside plain large writes to the same disk") {
-  const Place place;
+  const Workplace place;
   const Outcome outcome =
       place.run("train life.json --device cpu --steps 1 --checkpoint saves --storage-reference --loss-scale");
   INFO(outcome.err);
@@ -115,7 +115,7 @@ TEST_CASE("train says how fast a save was, beside plain large writes to the same
 }
 
 TEST_CASE("train refuses what cannot be meant, and names the cure") {
-  const Place place;
+  const Workplace place;
   place.refuses("train life.json --device cpu", "--steps 20");
   place.refuses("train life.json --device cpu --steps 3 --save-every 2", "--checkpoint DIR");
   place.refuses("train life.json --device cpu --steps 3 --keep 2", "--checkpoint DIR");
@@ -141,7 +141,7 @@ TEST_CASE("train refuses what cannot be meant, and names the cure") {
 }
 
 TEST_CASE("equivalence --life: exit 0 for an offload, 1 for none, 2 for what makes no sense") {
-  const Place place;
+  const Workplace place;
   const std::string job = "equivalence " + kTiny;
   const Outcome good = place.run(job + "--policy chunked --chunk-numel 4000 --life --steps 8");
   INFO(good.out + good.err);

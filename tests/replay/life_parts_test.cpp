@@ -35,6 +35,7 @@ struct Rank {
       window.name = "window";
       window.bytes = state;
       window.role = Role::state;
+      window.states = part == LifePart::init ? std::uint8_t{kMaster} : std::uint8_t{kAllState};
       plan->buffers.push_back(window);
       Op op;
       op.kind = OpKind::allocate;
@@ -107,6 +108,14 @@ TEST_CASE("An offload that does nothing fails, whatever the policy") {
   CHECK(to_text(compared(kFull, {12000}, kResident)).find("NOT an offload") != std::string::npos);
 }
 
+TEST_CASE("Windowed brings all masters at init, so that its peak there may be resident's, and no other one") {
+  constexpr Candidate windowed{.policy = Policy::windowed, .chunk_size_mb = 1};
+  CHECK(compared(windowed, {4800}, peaks_of(9000, 11000, 11000, 9000, 6000, 11000)).holds());
+  CHECK_FALSE(compared(windowed, {4800}, peaks_of(9001, 11000, 11000, 9000, 6000, 11000)).lower());
+  CHECK_FALSE(compared(windowed, {4800}, peaks_of(9000, 11000, 11000, 9000, 18000, 11000)).lower());
+  CHECK_FALSE(compared(kChunked, {4800}, peaks_of(9000, 11000, 11000, 9000, 6000, 11000)).lower());
+}
+
 TEST_CASE("Full reload may build, save and load as high as resident does, and not higher") {
   CHECK(compared(kFull, {12000}, peaks_of(9000, 19000, 19000, 20000, 18000, 18000)).lower() == false);  // whole life
   CHECK(compared(kFull, {12000}, peaks_of(9000, 19000, 19000, 19000, 18000, 18000)).holds());
@@ -138,7 +147,7 @@ TEST_CASE("State on the device stays under max(N, largest shard): here the shard
   CHECK(to_text(over).find("OVER the bound") != std::string::npos);
 
   const Rank pipelined({.policy = Policy::pipelined, .chunk_numel = {50}, .slots = 3}, {0});
-  CHECK(state_bound(*pipelined.plans.front())->value == 3 * 50 * 12);
+  CHECK(state_bound(*pipelined.plans.front())->value == 3 * (50 * 12 + 512));
   // Windowed: all 4,000 bytes of masters and two windows of all moments, as a MiB holds them all.
   const Rank windowed({.policy = Policy::windowed, .chunk_size_mb = 1}, {0});
   const std::int64_t most = state_bound(*windowed.plans.front())->value;
