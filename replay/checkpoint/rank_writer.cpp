@@ -94,10 +94,12 @@ RankWriter::RankWriter(const std::string& directory, const Description& what, st
   s.file.reserve(round_up(s.data().bytes.value, kAlignment));
   s.blocks =
       std::make_unique<BlockWriter>(s.file, s.data().bytes, options.block, options.threads > 0 ? options.threads : 4,
-                                    [&s](std::int64_t at, std::span<const std::byte> bytes) {
-                                      const Contents contents = s.meter->of(at, bytes);
+                                    [&s](std::int64_t at, std::span<const std::byte> block) {
+                                      Contents contents{};
+                                      const Hash128 hash = hash_and_meter(*s.meter, at, block, contents);
                                       const std::lock_guard lock(s.mutex);
                                       add_contents(s.part.contents, contents);
+                                      return hash;
                                     });
 }
 
