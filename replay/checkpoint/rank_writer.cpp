@@ -52,10 +52,20 @@ struct RankWriter::State {
   std::optional<Clock::time_point> first_write;
   bool finished = false;
 
+  ~State();
   DataFile& data() { return part.files[0]; }
   std::string header() const { return header_text(header_of(part, 0)); }
   void lay_out();
 };
+
+/// An unfinished file goes, also when the constructor of the writer fails.
+RankWriter::State::~State() {
+  blocks.reset();
+  if (finished || directory.empty()) return;
+  std::error_code ignored;
+  if (!file.path().empty()) std::filesystem::remove(file.path(), ignored);
+  std::filesystem::remove(directory, ignored);  // by the last: it is empty then
+}
 
 /// Where everything lies.
 void RankWriter::State::lay_out() {
@@ -103,14 +113,7 @@ RankWriter::RankWriter(const std::string& directory, const Description& what, st
                                     });
 }
 
-RankWriter::~RankWriter() {
-  if (!state_ || state_->finished) return;
-  state_->blocks.reset();
-  std::error_code ignored;
-  if (!state_->file.path().empty()) std::filesystem::remove(state_->file.path(), ignored);
-  std::filesystem::remove(state_->directory, ignored);  // by the last: it is empty then
-}
-
+RankWriter::~RankWriter() = default;
 RankWriter::RankWriter(RankWriter&&) noexcept = default;
 
 void RankWriter::write(std::size_t piece, Numel first, Numel numel, const std::byte* data) {
