@@ -39,15 +39,6 @@ void add_run(CLI::App& app, RunOptions& o, Words& words) {
   command->footer("Example: ebb-replay run plan.json -o measured.json --devices 0");
 }
 
-void add_checkpoint(CLI::App& app, CheckpointOptions& o) {
-  CLI::App* command = app.add_subcommand("checkpoint", "Check every byte of a checkpoint, and say what is in it");
-  command->add_option("PATH", o.path, "a checkpoint, or a directory of them, of which the newest whole one counts")
-      ->required()
-      ->type_name("");
-  command->add_flag("--json", o.json, "print one JSON document");
-  command->footer("Example: ebb-replay checkpoint checkpoints");
-}
-
 void add_calibrate(CLI::App& app, CalibrateOptions& o, Words& words) {
   CLI::App* command = app.add_subcommand("calibrate", "Measure this machine and write it as a cluster for ebb");
   add_text(*command, "-o", words.output, "the cluster's YAML", "FILE");
@@ -59,6 +50,14 @@ void add_calibrate(CLI::App& app, CalibrateOptions& o, Words& words) {
   add_text(*command, "--from", words.from, "fit these measurements instead of measuring", "FILE");
   command->add_flag("--json", o.json, "print one JSON document");
   command->footer("Example: ebb-replay calibrate -o cluster.yaml");
+}
+
+void add_checkpoint(CLI::App& app, CheckpointOptions& o) {
+  CLI::App* command = app.add_subcommand("checkpoint", "What is in a checkpoint, and whether it is whole");
+  command->add_option("PATH", o.path, "a checkpoint, or a directory of them: its newest")->required()->type_name("");
+  add_without(*command, "--no-hashes", o.hashes, "check sizes and headers, not every byte");
+  command->add_flag("--json", o.json, "print one JSON document");
+  command->footer("Example: ebb-replay checkpoint checkpoints/");
 }
 
 void complete(RunOptions& o, const Words& words) {
@@ -148,6 +147,7 @@ Command parse(std::span<const char* const> arguments) {
     complete(run, words);
     return run;
   }
+  if (app.got_subcommand("checkpoint")) return checkpoint;
   if (app.got_subcommand("equivalence")) {
     complete(equivalence, words);
     return equivalence;
@@ -156,7 +156,6 @@ Command parse(std::span<const char* const> arguments) {
     complete(train, words);
     return train;
   }
-  if (app.got_subcommand("checkpoint")) return checkpoint;
   complete(calibrate, words);
   calibrate.command = joined(arguments);
   return calibrate;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "replay/calibrate.hpp"
+#include "replay/command_checkpoint.hpp"
 #include "replay/execute.hpp"
 #include "replay/life_script.hpp"
 
@@ -56,12 +57,6 @@ struct TrainOptions {
   bool storage_reference = false;
   Device device = Device::gpu;
   ExecuteOptions execute;
-  bool json = false;
-};
-
-/// Is this checkpoint whole, and what is in it?
-struct CheckpointOptions {
-  std::string path;
   bool json = false;
 };
 

@@ -8,6 +8,5 @@ namespace ebb::replay::cli {
 int run_run(const RunOptions& options);                  // command_run.cpp
 int run_equivalence(const EquivalenceOptions& options);  // command_equivalence.cpp
 int run_train(const TrainOptions& options);              // command_train.cpp
-int run_checkpoint(const CheckpointOptions& options);    // command_checkpoint.cpp
 
 }  // namespace ebb::replay::cli

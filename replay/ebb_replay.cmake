@@ -1,5 +1,6 @@
 # The `ebb-replay` command line. Equivalence and reports are of ebb_replay_command, so that tests can link them.
 add_library(ebb_replay_command STATIC
+  command_checkpoint.cpp
   ebb_program.cpp
   equivalence.cpp
   equivalence_report.cpp
@@ -25,12 +26,10 @@ add_executable(ebb-replay
   cli_options.cpp
   cli_train.cpp
   cli_words.cpp
-  command_checkpoint.cpp
   command_equivalence.cpp
   command_run.cpp
   command_train.cpp
   main.cpp
 )
-target_link_libraries(ebb-replay PRIVATE ebb_replay_command ebb_calibrate ebb_reports CLI11::CLI11 fmt::fmt
-                                         nlohmann_json::nlohmann_json)
+target_link_libraries(ebb-replay PRIVATE ebb_replay_command ebb_calibrate CLI11::CLI11 fmt::fmt)
 target_compile_definitions(ebb-replay PRIVATE EBB_VERSION="${PROJECT_VERSION}")

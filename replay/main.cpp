@@ -19,10 +19,8 @@ struct Runner {
     return ebb::replay::cli::run_equivalence(options);
   }
   int operator()(const ebb::replay::cli::TrainOptions& options) const { return ebb::replay::cli::run_train(options); }
-  int operator()(const ebb::replay::cli::CheckpointOptions& options) const {
-    return ebb::replay::cli::run_checkpoint(options);
-  }
   int operator()(const ebb::replay::CalibrateOptions& options) const { return ebb::replay::run_calibrate(options); }
+  int operator()(const ebb::replay::CheckpointOptions& options) const { return ebb::replay::run_checkpoint(options); }
   int operator()(const ebb::replay::cli::Print& print) const {
     ebb::write_stdout(print.text);
     return 0;
