@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/access_ref.hpp"
+#include "replay/quantized_reference.hpp"
 
 namespace ebb::replay {
 
@@ -39,19 +40,6 @@ void reduce(const std::vector<std::byte*>& data, ElementRange bucket, Dtype dtyp
   }
 }
 
-/// Magnitudes as integers: NaN is the largest of all, and no order matters.
-void maximum(const std::vector<std::byte*>& data, Numel numel) {
-  for (std::int64_t i = 0; i < numel.value; ++i) {
-    std::uint32_t largest = 0;
-    for (std::byte* const member : data) {
-      std::uint32_t bits = 0;
-      std::memcpy(&bits, member + 4 * i, sizeof bits);
-      largest = std::max(largest, bits);
-    }
-    for (std::byte* const member : data) std::memcpy(member + 4 * i, &largest, sizeof largest);
-  }
-}
-
 }  // namespace
 
 bool same_collective(const Action& a, const Action& b) {
@@ -77,9 +65,11 @@ void exchange(std::span<const Member> members) {
     return reduce(data, {0, 1}, Dtype::fp32, false);
   }
   if (const auto* largest = std::get_if<LargestCollective>(&action)) {
+    std::vector<float*> values;
     for (const Member& member : members)
-      data.push_back(member.rank->data(std::get<LargestCollective>(member.rank->action(member.op)).largest));
-    return maximum(data, largest->numel);
+      values.push_back(reinterpret_cast<float*>(
+          member.rank->data(std::get<LargestCollective>(member.rank->action(member.op)).largest)));
+    return largest_maximum_ref(values, largest->numel);
   }
   const auto& what = std::get<BucketCollective>(action);
   for (std::size_t p = 0; p < what.bytes.size(); ++p) {

@@ -122,10 +122,16 @@ void ReferenceRank::operate(const ZeroGrads& zero) {
 void ReferenceRank::operate(const Stand& stand) {
   const std::int64_t begin = stand.range.begin;
   const Precision& precision = plan().precision;
-  const kernels::ObjectiveParams params{.data = data(program_->params) + begin * size_of(precision.params),
-                                        .type = kernel_type(precision.params),
-                                        .begin = begin,
-                                        .numel = stand.range.numel().value};
+  kernels::ObjectiveParams params{.data = data(program_->params) + begin * size_of(precision.params),
+                                  .type = kernel_type(precision.params),
+                                  .begin = begin,
+                                  .numel = stand.range.numel().value};
+  std::vector<float> values;
+  if (program_->quantized) {
+    values = values_of(stand);
+    params.data = values.data();
+    params.type = kernels::Type::fp32;
+  }
   const kernels::ObjectiveKey key{.seed = place_.seed,
                                   .step = static_cast<std::uint32_t>(place_.steps + 1),
                                   .micro = stand.micro,

@@ -88,7 +88,8 @@ class ReferenceRank {
   struct Bound {
     Action action;
     std::vector<std::uint32_t> uses;
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> named;  // quantised weights: buffer and storage
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> named;  // quantised parameters: buffer and storage
+    bool columns_live = false;                                   // their column-wise copies are alive
     std::uint32_t storage = BufferId::none().index;              // allocate, release
   };
   struct Pending {
@@ -123,16 +124,15 @@ class ReferenceRank {
   void operate(const Store& store);
   void operate(const Fetch& fetch);
   void operate(const LargestCollective&) {}
-  template <class LifeAction>
-  void operate(const LifeAction&) {
-    EBB_ASSERT(!"an action of a step");
-  }
+  void operate(const FindLargest& find);
+  void operate(const Quantize& quantize);
+  void operate(const Dequantize& dequantize);
+  void operate(const MakeColumns& make);
 
-  /// Bytes of the buffers that `op` names, for the functions of quantised weights.
-  std::function<std::byte*(BufferId)> buffers_of(const Bound& bound);
+  std::function<std::byte*(BufferId)> buffers();
+  std::vector<float> values_of(const Stand& stand);
   void inject();
   void bind_quantized(std::uint32_t op);
-  bool columns_live(std::uint32_t op) const;
   Bytes device_bytes(BufferId id) const;
   Dtype moment_type(StateBits state) const;
 
@@ -143,8 +143,9 @@ class ReferenceRank {
   std::vector<Storage> storages_;
   std::vector<std::uint32_t> first_life_, last_life_;  // by buffer
   std::vector<bool> lived_;                            // by buffer: it has been alive up to the op that is bound
+  std::vector<bool> lives_;                            // ... and is
   std::vector<std::uint32_t> life_at_decision_;        // last_life_ and lived_ there
-  std::vector<bool> lived_at_decision_;
+  std::vector<bool> lived_at_decision_, lives_at_decision_;
   const Program* began_with_ = nullptr;  // the step whose skip is run
   std::vector<Bytes> changes_;           // by op: device memory that it took
   std::vector<std::byte> pinned_, pageable_;

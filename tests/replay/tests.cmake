@@ -15,10 +15,16 @@ ebb_test(replay_tests LIBS ebb_replay_command ebb_planner SOURCES
   replay/preflight_test.cpp
   replay/processes_test.cpp
   replay/program_fuzz_test.cpp
+  replay/program_life_test.cpp
   replay/program_test.cpp
   replay/reference_test.cpp
   replay/run_exchange_test.cpp
   replay/torch_memory_test.cpp
+)
+# Whole lives on the reference.
+ebb_test(life_reference_tests LIBS ebb_replay ebb_planner SOURCES
+  replay/life_mutation_test.cpp
+  replay/life_reference_test.cpp
 )
 target_link_libraries(replay_tests PRIVATE nlohmann_json::nlohmann_json)
 target_compile_definitions(replay_tests PRIVATE EBB_REPLAY_BINARY="$<TARGET_FILE:ebb-replay>")
