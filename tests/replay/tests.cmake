@@ -1,5 +1,6 @@
 # Plans come from the planner: tests may link both halves.
 ebb_test(replay_tests LIBS ebb_replay_command ebb_planner SOURCES
+  replay/carry_over_test.cpp
   replay/consequences_test.cpp
   replay/device_lives_test.cpp
   replay/engine_parts_test.cpp
@@ -9,6 +10,7 @@ ebb_test(replay_tests LIBS ebb_replay_command ebb_planner SOURCES
   replay/host_limits_test.cpp
   replay/host_region_test.cpp
   replay/issue_plan_test.cpp
+  replay/life_parts_test.cpp
   replay/measured_replay_test.cpp
   replay/mutation_test.cpp
   replay/oracle_test.cpp
@@ -34,6 +36,9 @@ if(EBB_HAVE_CUDA)
   add_executable(execute_gpu_check replay/execute_gpu_check.cpp)
   target_link_libraries(execute_gpu_check PRIVATE ebb_replay_gpu ebb_planner fmt::fmt)
   target_compile_definitions(execute_gpu_check PRIVATE EBB_TEST_DATA="tests/data")
+  add_executable(life_gpu_check replay/life_gpu_check.cpp)
+  target_link_libraries(life_gpu_check PRIVATE ebb_replay_gpu ebb_planner fmt::fmt CUDA::cudart_static)
+  target_compile_definitions(life_gpu_check PRIVATE EBB_TEST_DATA="tests/data")
   add_executable(store_gpu_check replay/gpu/store_gpu_check.cpp)
   target_link_libraries(store_gpu_check PRIVATE ebb_replay_gpu CUDA::cudart_static)
 endif()
