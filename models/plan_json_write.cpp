@@ -53,6 +53,7 @@ Json buffer_json(const Buffer& buffer) {
   if (buffer.role != Role::other) json["role"] = name_of(buffer.role);
   if (buffer.states != 0) json["states"] = states_json(buffer.states);
   if (buffer.holds != ElementRange{}) json["holds"] = range_json(buffer.holds);
+  if (!buffer.parameters.empty()) json["parameters"] = buffer.parameters;
   if (buffer.packed) json["packed"] = true;
   return json;
 }
@@ -71,6 +72,7 @@ Json op_json(const Plan& plan, const Op& op) {
   if (op.domains != neutral.domains) json["domains"] = op.domains;
   for (const OpId dep : plan.deps_of(op)) json["deps"].push_back(dep.index);
   if (op.buffer.valid()) json["buffer"] = op.buffer.index;
+  if (op.host_buffer.valid()) json["host_buffer"] = op.host_buffer.index;
   if (op.after.valid()) json["after"] = op.after.index;
   if (op.bytes != neutral.bytes) json["bytes"] = op.bytes.value;
   if (op.range.begin != 0 || op.range.end != 0) json["range"] = range_json(op.range);
@@ -78,23 +80,36 @@ Json op_json(const Plan& plan, const Op& op) {
   return json;
 }
 
+Json parameter_json(const PlanParameter& parameter) {
+  Json json = {{"name", parameter.name}, {"shape", parameter.shape}, {"at", parameter.at.value}};
+  if (parameter.quantized) json["quantized"] = true;
+  if (parameter.expert) json["expert"] = true;
+  return json;
+}
+
+Json shard_json(const PlanShard& shard) {
+  Json json = {{"name", shard.name}, {"numel", shard.numel.value}, {"at", shard.at.value}};
+  if (shard.parameter != 0) json["parameter"] = shard.parameter;
+  if (shard.offset.value != 0) json["offset"] = shard.offset.value;
+  return json;
+}
+
 std::string plan_text(const Plan& plan) {
   std::string text = fmt::format("{{\n\"job\": {},\n", dump(plan.job));
   text += fmt::format("\"candidate\": {},\n", dump(candidate_json(plan.candidate)));
   text += fmt::format("\"rank\": {},\n", plan.rank);
+  if (plan.part != LifePart::step) text += fmt::format("\"part\": {},\n", dump(Json(name_of(plan.part))));
   text += fmt::format("\"precision\": {},\n", dump(precision_json(plan.precision)));
   text += lines("buckets", plan.buckets,
                 [](const PlanBucket& bucket) {
                   Json json = {{"range", {bucket.begin.value, bucket.end.value}}};
                   if (bucket.expert) json["expert"] = true;
+                  if (bucket.quantized) json["quantized"] = true;
                   return json;
                 }) +
           ",\n";
-  text += lines("shards", plan.shards,
-                [](const PlanShard& shard) {
-                  return Json{{"name", shard.name}, {"numel", shard.numel.value}, {"at", shard.at.value}};
-                }) +
-          ",\n";
+  if (!plan.parameters.empty()) text += lines("parameters", plan.parameters, parameter_json) + ",\n";
+  text += lines("shards", plan.shards, shard_json) + ",\n";
   text += lines("streams", plan.streams,
                 [](const Stream& stream) {
                   return Json{{"name", stream.name}, {"kind", name_of(stream.kind)}};

@@ -161,9 +161,15 @@ std::string digest_of(std::span<const Plan> plans) {
   std::vector<Plan> bare(plans.begin(), plans.end());
   for (Plan& plan : bare) {
     plan.job.clear();
+    plan.parameters.clear();
+    for (PlanShard& shard : plan.shards) shard.parameter = 0, shard.offset = {0};
     for (Op& op : plan.ops) op.duration = {0};
   }
-  return fmt::format("{:016x}", hash_of(to_json(bare)));
+  // What is hashed is the text as version 2 of the format had it, so that runs measured then still name their plans.
+  std::string text = to_json(bare);
+  const std::string now = fmt::format("\"version\": {}", kPlanJsonVersion);
+  text.replace(text.find(now), now.size(), "\"version\": 2");
+  return fmt::format("{:016x}", hash_of(text));
 }
 
 namespace {

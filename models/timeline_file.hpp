@@ -72,8 +72,8 @@ struct TimelineFile {
 inline constexpr int kTimelineJsonVersion = 2;
 
 /// 16 hexadecimal digits that differ where plans differ in anything a replay does: ranks, streams, buffers, ops,
-/// shards, types. Not the cluster's figures: durations of compute and host work do not count; nor what the job is
-/// called.
+/// shards, types. Not the cluster's figures: durations of compute and host work do not count; nor what the job and
+/// its parameters are called, and where shards lie in them.
 std::string digest_of(std::span<const Plan> plans);
 
 /// One repeat. Its step, its optimizer step and memory follow from summarize(); what only a run can know is left open.

@@ -38,10 +38,48 @@ void kernel_accesses(const Op& op, Accesses& accesses) {
     case Work::clip:  // reads the norm
       touch(accesses, Side::device, op.states, true);
       return use_storage(accesses, op, false);
+    case Work::make_masters:
+      touch(accesses, Side::device, op.states & kParams, false);
+      touch(accesses, Side::device, op.states & kMaster, true);
+      return use_storage(accesses, op, true);
+    case Work::find_largest:
+    case Work::dequantize:
+    case Work::make_columns:  // into storage of their own
+      touch(accesses, Side::device, op.states, false);
+      return use_storage(accesses, op, true);
+    case Work::quantize:
+      touch(accesses, Side::device, op.states & kAllState, false);
+      touch(accesses, Side::device, op.states & kParams, true);
+      return use_storage(accesses, op, true);
     default:
       touch(accesses, Side::device, op.states, true);
       return use_storage(accesses, op, true);
   }
+}
+
+/// With `host_buffer` the other side is that buffer; else the host's own copy of the state.
+void copy_accesses(const Op& op, Accesses& accesses) {
+  const bool in = op.kind == OpKind::copy_h2d;
+  unsigned on_device = op.states;
+  if (!op.host_buffer.valid()) {
+    touch(accesses, Side::host, op.states, !in);
+    // Others pass through staging storage only.
+    if (in || op.buffer.valid()) on_device &= kAllState;
+  }
+  touch(accesses, Side::device, on_device, in);
+  accesses.host_storage_write = !in;
+  use_storage(accesses, op, in);
+}
+
+void host_accesses(const Op& op, Accesses& accesses) {
+  use_storage(accesses, op, false);
+  if (op.work == Work::store || op.work == Work::fetch) {
+    accesses.host_storage_write = op.work == Work::fetch;
+    if (!op.host_buffer.valid()) touch(accesses, Side::host, op.states, op.work == Work::fetch);
+    return;
+  }
+  touch(accesses, Side::host, op.states & kGrads, false);
+  touch(accesses, Side::host, op.states & (kAllState | kParams), true);
 }
 
 }  // namespace
@@ -53,14 +91,8 @@ Accesses accesses_of(const Op& op) {
     case OpKind::release:
       break;
     case OpKind::copy_h2d:
-      touch(accesses, Side::host, op.states, false);
-      touch(accesses, Side::device, op.states & kAllState, true);  // others arrive in staging storage only
-      use_storage(accesses, op, true);
-      break;
     case OpKind::copy_d2h:
-      touch(accesses, Side::host, op.states, true);
-      touch(accesses, Side::device, op.buffer.valid() ? op.states & kAllState : op.states, false);
-      use_storage(accesses, op, false);
+      copy_accesses(op, accesses);
       break;
     case OpKind::kernel:
       kernel_accesses(op, accesses);
@@ -77,8 +109,7 @@ Accesses accesses_of(const Op& op) {
       use_storage(accesses, op, true);
       break;
     case OpKind::host_work:
-      touch(accesses, Side::host, op.states & kGrads, false);
-      touch(accesses, Side::host, op.states & (kAllState | kParams), true);
+      host_accesses(op, accesses);
       break;
     case OpKind::host_wait:
       use_storage(accesses, op, false);

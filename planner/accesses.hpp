@@ -29,8 +29,9 @@ struct Accesses {
   std::array<ContentAccess, 3> content;
   std::size_t content_count = 0;
   Counting counting = Counting::owned;
-  bool storage = false;        // it uses op.buffer ...
-  bool storage_write = false;  // ... and changes it
+  bool storage = false;             // it uses op.buffer ...
+  bool storage_write = false;       // ... and changes it
+  bool host_storage_write = false;  // it changes op.host_buffer, where it has one (and else reads it)
 
   std::span<const ContentAccess> contents() const { return {content.data(), content_count}; }
 };

@@ -31,6 +31,9 @@ inline constexpr std::int64_t kMostPlanBytes = std::int64_t{1} << 31;
 /// to stderr.
 Job load_job_argument(const std::string& file);
 
+/// `--gpus N`. InputError when it is no number of GPUs.
+std::int64_t parse_gpus(const std::string& text);
+
 /// The request on the command line, completed by the job's `offload:` where that names the same policy, or where the
 /// command line names none. InputError names the option.
 Candidate candidate_from(const CandidateOptions& options, const Job& job);

@@ -15,13 +15,18 @@ ImportChoices choices_of(const ImportOptions& options) {
   choices.cluster_place = Place{"--cluster"};
   if (options.cluster) choices.cluster = *options.cluster;
   if (!options.gpus) return choices;
-  choices.gpus = parse_count(*options.gpus, Place{"--gpus"});
-  if (*choices.gpus < 1 || *choices.gpus > 1'000'000)
-    throw InputError(Place{"--gpus"}, fmt::format("{} is out of range", *choices.gpus), "use 1 to 1000000");
+  choices.gpus = parse_gpus(*options.gpus);
   return choices;
 }
 
 }  // namespace
+
+std::int64_t parse_gpus(const std::string& text) {
+  const std::int64_t gpus = parse_count(text, Place{"--gpus"});
+  if (gpus < 1 || gpus > 1'000'000)
+    throw InputError(Place{"--gpus"}, fmt::format("{} is out of range", gpus), "use 1 to 1000000");
+  return gpus;
+}
 
 int run_import(const ImportOptions& options) {
   const ImportChoices choices = choices_of(options);

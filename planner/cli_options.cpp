@@ -63,6 +63,8 @@ void add_simulate(CLI::App& app, SimulateOptions& o) {
   add_json(*command, o.json);
   add_text(*command, "-o", o.plan_file, "also write the slowest host's schedule as a plan", "FILE");
   add_text(*command, "--timeline", o.timeline_file, "also write when each of its operations would run", "FILE");
+  command->add_flag("--life", o.life, "plans of every part of the job's life: init, load, steps, skips, save");
+  add_text(*command, "--gpus", o.gpus, "instead of the job's own number", "N");
   command->footer(
       "Examples: ebb simulate models/jobs/llama3-8b-hgx-h200.yaml --policy chunked --chunk-numel 1e9\n"
       "          ebb simulate --plan plan.json --cluster cluster.yaml --timeline predicted.json");

@@ -29,6 +29,8 @@ struct SimulateOptions {
   std::optional<std::string> plan, cluster;
   std::optional<std::string> budget, host_budget;
   bool json = false;
+  bool life = false;  // all parts of the job's life instead of its phases
+  std::optional<std::string> gpus;
   std::optional<std::string> plan_file, timeline_file;
 };
 

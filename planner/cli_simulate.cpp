@@ -1,7 +1,9 @@
 // `ebb simulate JOB --policy P ...`: one candidate, every phase of the job's life. Exit 0 whether it fits or not: the
 // answer says so. `ebb simulate --plan FILE --cluster NAME`: a plan that is there already, as that cluster would run
-// it.
+// it. `--life`: plans of every part of the job's life, and what each holds and takes.
 #include <fmt/format.h>
+
+#include <cmath>
 
 #include "models/cluster_yaml.hpp"
 #include "models/library.hpp"
@@ -35,6 +37,8 @@ void require_plan_options(const SimulateOptions& o) {
                                                  {"--slots", o.candidate.slots.has_value()},
                                                  {"--budget", o.budget.has_value()},
                                                  {"--host-budget", o.host_budget.has_value()},
+                                                 {"--life", o.life},
+                                                 {"--gpus", o.gpus.has_value()},
                                                  {"-o", o.plan_file.has_value()}};
   for (const auto& [name, given] : others)
     if (given) throw InputError({name}, "a plan says this itself", "leave it out beside --plan");
@@ -58,6 +62,35 @@ int simulate_plan(const SimulateOptions& options) {
   return 0;
 }
 
+Bytes checkpoint_bytes(const Plan& plan) {
+  Bytes sum{0};
+  for (const Op& op : plan.ops)
+    if (op.work == Work::store || op.work == Work::fetch) sum += op.bytes;
+  return sum;
+}
+
+int simulate_life(const SimulateOptions& options, const Job& job, const Candidate& candidate) {
+  if (options.timeline_file)
+    throw InputError({"--timeline"}, "a life has a timeline for each of its parts", "leave it out beside --life");
+  const HostPlans life = host_life(job, candidate);
+  reports::LifeTimes report;
+  report.job = job.name;
+  report.policy = name_of(candidate.policy);
+  report.cluster = job.cluster.name;
+  report.ebb_version = EBB_VERSION;
+  report.storage_known =
+      std::isfinite(job.cluster.storage.read.value.value) && std::isfinite(job.cluster.storage.write.value.value);
+  for (std::size_t i = 0; i < life.plans.size(); ++i) {
+    const Plan& plan = life.plans[i];
+    const RankTimeline rank = rank_timeline(plan, life.timelines[i]);
+    report.parts.push_back({plan.rank, std::string(name_of(plan.part)), to_seconds(rank.steps.front()),
+                            rank.memory.live_peak, checkpoint_bytes(plan)});
+  }
+  if (options.plan_file) write_file(*options.plan_file, to_json(life.plans));
+  write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
+  return 0;
+}
+
 }  // namespace
 
 void write_host_plans(const Job& job, const Candidate& candidate, const std::optional<std::string>& plan_file,
@@ -73,8 +106,10 @@ int run_simulate(const SimulateOptions& options) {
   if (options.job.empty()) throw InputError({}, "JOB is required", "see ebb simulate --help");
   Job job = load_job_argument(options.job);
   set_budgets(job, options.budget, options.host_budget);
+  if (options.gpus) job.parallel.gpus = parse_gpus(*options.gpus);
   check(job);
   const Candidate candidate = candidate_from(options.candidate, job);
+  if (options.life) return simulate_life(options, job, candidate);
   const Answer answer = evaluate(job, candidate);
   reports::SimulateReport report;
   report.header = header_of(job);

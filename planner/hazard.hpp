@@ -18,7 +18,8 @@ enum class HazardKind : std::uint8_t {
   use_after_release,    // an access not ordered before the storage is handed back
   unordered_access,     // two accesses, one a write, to overlapping bytes without an order
   double_release,
-  leak,                 // allocated, never released, and not `initial`; or allocated again while alive
+  leak,                 // allocated, never released, not `initial` nor what the part of life makes; or allocated again
+                        // while alive
   issued_early,         // may start before the host op that precedes it in the plan has ended: a host issues in order
   outlives_phase,       // alive when the phase that it ends with (Buffer::ends_with) is over
   over_budget,          // live device bytes may exceed the budget

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "models/errors.hpp"
+#include "planner/device_state.hpp"
 #include "planner/layer_wise_layout.hpp"
 #include "planner/lowerings.hpp"
 #include "planner/optimizer_traffic.hpp"
@@ -31,31 +32,26 @@ std::size_t expected_ops(const RankModel& rank, const Candidate& candidate) {
   }
 }
 
-void describe(const RankModel& rank, const Candidate& candidate, Plan& plan) {
+void describe(const RankModel& rank, const Candidate& candidate, LifePart part, Plan& plan) {
   plan.job = rank.job->name;
   plan.candidate = candidate;
   plan.rank = rank.rank;
+  plan.part = part;
   plan.precision = precision_of(*rank.job, candidate.policy);
   plan.buckets = rank.padded.buckets;
+  plan.parameters.clear();
   plan.shards.resize(rank.shards.size());
   for (std::size_t i = 0; i < rank.shards.size(); ++i) {
     const Shard& shard = rank.shards[i];
-    const Numel bucket = rank.stage->buffers[shard.buffer].buckets[shard.bucket].start;
     plan.shards[i].name = rank.stage->parameters[shard.parameter].name;
     plan.shards[i].numel = shard.numel;
-    plan.shards[i].at = Numel{rank.padded.begin[shard.buffer][shard.bucket]} + shard.start - bucket;
+    plan.shards[i].at = rank.padded.place(*rank.stage, shard.buffer, shard.bucket, shard.start);
+    plan.shards[i].parameter = 0;
+    plan.shards[i].offset = shard.offset;
   }
 }
 
-}  // namespace
-
-void lower_into(const RankModel& rank, const Candidate& candidate, Plan& plan) {
-  EBB_ASSERT(rank.job != nullptr && rank.stage != nullptr);
-  describe(rank, candidate, plan);
-  PlanBuilder builder(plan, expected_ops(rank, candidate));
-  const HostBytes host = host_bytes(rank, candidate);
-  if (host.pinned.value > 0) builder.buffer("host state", Memory::pinned, host.pinned, true);
-  if (host.pageable.value > 0) builder.buffer("host moments", Memory::pageable, host.pageable, true);
+void lower_training(PlanBuilder& builder, const RankModel& rank, const Candidate& candidate) {
   switch (candidate.policy) {
     case Policy::resident:
       return lower_resident(builder, rank);
@@ -72,9 +68,41 @@ void lower_into(const RankModel& rank, const Candidate& candidate, Plan& plan) {
   }
 }
 
-Plan lower(const RankModel& rank, const Candidate& candidate) {
+void lower_into(const RankModel& rank, const Candidate& candidate, LifePart part, Plan& plan) {
+  EBB_ASSERT(rank.job != nullptr && rank.stage != nullptr);
+  describe(rank, candidate, part, plan);
+  PlanBuilder builder(plan, expected_ops(rank, candidate));
+  const HostBytes host = host_bytes(rank, candidate);
+  if (host.pinned.value > 0) builder.buffer("host state", Memory::pinned, host.pinned, true);
+  if (host.pageable.value > 0) builder.buffer("host moments", Memory::pageable, host.pageable, true);
+  switch (part) {
+    case LifePart::step:
+    case LifePart::first_step:
+    case LifePart::first_skip:
+    case LifePart::skip:
+      return lower_training(builder, rank, candidate);
+    case LifePart::init:
+      return lower_init(builder, rank, candidate);
+    case LifePart::load:
+    case LifePart::load_params:
+    case LifePart::reload:
+      return lower_load(builder, rank, candidate);
+    case LifePart::save:
+      return lower_save(builder, rank, candidate);
+  }
+}
+
+}  // namespace
+
+void lower_into(const RankModel& rank, const Candidate& candidate, Plan& plan) {
+  lower_into(rank, candidate, LifePart::step, plan);
+}
+
+Plan lower(const RankModel& rank, const Candidate& candidate) { return lower_part(rank, candidate, LifePart::step); }
+
+Plan lower_part(const RankModel& rank, const Candidate& candidate, LifePart part) {
   Plan plan;
-  lower_into(rank, candidate, plan);
+  lower_into(rank, candidate, part, plan);
   return plan;
 }
 
@@ -86,6 +114,13 @@ std::size_t shards_on_host(const RankModel& rank, double fraction) {
   std::size_t count = 0;
   while (count < rank.shards.size() && static_cast<double>(taken) < wanted) taken += rank.shards[count++].numel.value;
   return count;
+}
+
+HybridParts hybrid_parts(const RankModel& rank, double fraction) {
+  const std::size_t count = shards_on_host(rank, fraction);
+  const std::span<const Shard> shards(rank.shards);
+  const std::int64_t cut = owned(shards.first(count)).value;
+  return {.moves = {shards.first(count), {0, cut}}, .stays = {shards.subspan(count), {cut, rank.owned.value}}};
 }
 
 void host_call(PlanBuilder& plan, const RankModel& rank, std::uint32_t chunk, std::uint32_t passes) {
@@ -166,17 +201,18 @@ Seconds orthogonalization(const RankModel& rank, const Part& part) {
 }  // namespace
 
 void step_on_device(PlanBuilder& plan, const RankModel& rank, const Precision& precision, AdamKernel kernel,
-                    const Part& part, BufferId buffer) {
+                    const Part& part, const DeviceState& state) {
   host_call(plan, rank, kNoChunk, 1);
+  come_into_being(plan, precision, part, state);
   AdamScratch scratch(plan, adam_temporaries(precision, kernel, part.shards));
   if (const Seconds products = orthogonalization(rank, part); products.value > 0)
     plan.add({.kind = OpKind::compute,
               .phase = Phase::step,
               .stream = kComputeStream,
-              .buffer = buffer,
+              .buffer = state.moments,
               .duration = to_ticks(products)});
-  const OpId stepped = adam(plan, precision, kernel, part, buffer, {});
-  cast_to_params(plan, rank, precision, part, buffer, stepped);
+  const OpId stepped = adam(plan, precision, kernel, part, state.moments, {});
+  cast_to_params(plan, rank, precision, part, state.masters, stepped);
   scratch.release();
 }
 

@@ -1,5 +1,7 @@
-// Lowering: one rank's job under one candidate -> a Plan of its steady training step. One file per policy
-// (lower_*.cpp); what all share (zero_grad, forward, backward, finalize, clip, gather) is in step_frame.hpp.
+// Lowering: one rank's job under one candidate -> a Plan of its steady training step, or of another part of its life.
+// Training steps of any kind (steady, first, skipped) have one file per policy (lower_*.cpp); what all share
+// (zero_grad, forward, backward, finalize, clip, gather) is in step_frame.hpp. Init, loads and saves have one file each
+// (lower_init.cpp, lower_load.cpp, lower_save.cpp), over where each policy keeps its state (state_homes.hpp).
 #pragma once
 
 #include <cstdint>
@@ -32,6 +34,9 @@ RankModel rank_model(const Job& job, const StageLayout& stage, std::int64_t rank
 Plan lower(const RankModel& rank, const Candidate& candidate);
 /// The same into `plan`, whose memory is reused: for searches that lower thousands of candidates.
 void lower_into(const RankModel& rank, const Candidate& candidate, Plan& plan);
+
+/// Any part of the job's life: how each part begins and ends is in life_parts.hpp.
+Plan lower_part(const RankModel& rank, const Candidate& candidate, LifePart part);
 
 /// Pinned and pageable host bytes the policy holds for the rank, as torch's pinned allocator rounds them (each
 /// tensor up to a power of two), or exact for Ebb's own runtime.

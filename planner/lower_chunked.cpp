@@ -5,6 +5,8 @@
 #include <bit>
 
 #include "planner/chunking.hpp"
+#include "planner/device_state.hpp"
+#include "planner/life_parts.hpp"
 #include "planner/lowerings.hpp"
 #include "planner/optimizer_traffic.hpp"
 #include "planner/step_frame.hpp"
@@ -16,6 +18,22 @@ namespace {
 /// Walks over the rank's parameters a chunk costs: reload of masters, reload of moments, cast, offload.
 constexpr std::uint32_t kPassesPerChunk = 4;
 
+/// State of a chunk into its buffer: from the host, or made where it does not exist yet. The last op.
+OpId fill_chunk(PlanBuilder& plan, const RankModel& rank, const Part& part, BufferId buffer, OpId room) {
+  const Precision& precision = rank.job->precision;
+  OpId in = room;
+  if (!is_first_step(plan.part()) || masters_exist(plan.part(), precision)) {
+    in = copy_state(plan, rank, OpKind::copy_h2d, Phase::step, kMaster, part, buffer, {room});
+  } else if (precision.master_bytes() > 0) {
+    make_masters(plan, precision, Phase::step, part.chunk, part.range, part.tensors(), precision.master_bytes(), buffer,
+                 {room});
+  }
+  if (moments_exist(plan.part()))
+    return copy_state(plan, rank, OpKind::copy_h2d, Phase::step, kMoments, part, buffer, {room});
+  zero_moments(plan, precision, Phase::step, part.chunk, part.range, 2 * part.tensors(), buffer, {room});
+  return in;
+}
+
 void chunk_step(PlanBuilder& plan, const RankModel& rank, AdamKernel kernel, const Part& part) {
   host_call(plan, rank, part.chunk, kPassesPerChunk);
   const BufferId buffer =
@@ -23,8 +41,7 @@ void chunk_step(PlanBuilder& plan, const RankModel& rank, AdamKernel kernel, con
   plan.state(buffer, held_states(rank.job->precision), part.range);
   const std::uint32_t states = static_cast<std::uint32_t>(std::popcount(held_states(rank.job->precision)));
   const OpId room = plan.allocate(buffer, Phase::step, part.chunk, states * part.tensors());
-  copy_state(plan, rank, OpKind::copy_h2d, Phase::step, kMaster, part, buffer, {room});
-  const OpId in = copy_state(plan, rank, OpKind::copy_h2d, Phase::step, kMoments, part, buffer, {room});
+  const OpId in = fill_chunk(plan, rank, part, buffer, room);
   const OpId stepped = adam(plan, rank.job->precision, kernel, part, buffer, {in});
   const OpId cast = cast_to_params(plan, rank, rank.job->precision, part, buffer, stepped);
   const OpId out = copy_state(plan, rank, OpKind::copy_d2h, Phase::step, kAllState, part, buffer, {cast});
@@ -41,6 +58,7 @@ void lower_chunked(PlanBuilder& plan, const RankModel& rank, Numel chunk_numel) 
   frame.zero_grads();
   frame.forward_backward();
   frame.finalize();
+  if (is_skip(plan.part())) return;
 
   Bytes temporaries{0};
   for (const Chunk& chunk : chunks) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "models/memory/torch_allocator.hpp"
+#include "planner/device_state.hpp"
+#include "planner/life_parts.hpp"
 #include "planner/lowerings.hpp"
 #include "planner/optimizer_traffic.hpp"
 #include "planner/step_frame.hpp"
@@ -14,13 +16,6 @@ namespace ebb {
 namespace {
 
 constexpr std::int64_t kWireBytes = 4;
-
-/// This optimizer works on gradients as they are; only shards that stay get an fp32 copy of them.
-FrameOptions hybrid_frame(const RankModel& rank, const Part& stays) {
-  const std::int64_t size = size_of(rank.job->precision.grads);
-  if (rank.job->precision.grads == Dtype::fp32) return {};
-  return {.grad_copies = allocated_tensors(stays.shards, 4), .copied = stays.range, .grad_size = size};
-}
 
 /// Conversions between wire and storage type go through one fp32 tensor at a time.
 Bytes staging_bytes(const Part& part) {
@@ -35,9 +30,10 @@ Part tensor_of(const Part& part, std::size_t index, std::int64_t begin) {
 }
 
 /// Between the type it is stored in and the wire's, through `staging`.
-OpId convert(PlanBuilder& plan, const Part& part, StateBits what, Dtype stored, BufferId staging, OpId dep) {
+OpId convert(PlanBuilder& plan, const Part& part, StateBits what, Dtype stored, BufferId staging, OpId dep,
+             Phase phase = Phase::step) {
   return plan.add({.kind = OpKind::kernel,
-                   .phase = Phase::step,
+                   .phase = phase,
                    .work = Work::cast,
                    .states = what,
                    .stream = kComputeStream,
@@ -47,9 +43,10 @@ OpId convert(PlanBuilder& plan, const Part& part, StateBits what, Dtype stored, 
                   {dep});
 }
 
-OpId wire(PlanBuilder& plan, OpKind direction, const Part& part, StateBits what, BufferId staging, OpId dep) {
+OpId wire(PlanBuilder& plan, OpKind direction, const Part& part, StateBits what, BufferId staging, OpId dep,
+          Phase phase = Phase::step) {
   return plan.add({.kind = direction,
-                   .phase = Phase::step,
+                   .phase = phase,
                    .states = what,
                    .stream = direction == OpKind::copy_h2d ? kH2d : kD2h,
                    .calls = part.tensors(),
@@ -75,40 +72,44 @@ OpId grads_out(PlanBuilder& plan, const RankModel& rank, const Part& moves, Buff
 }
 
 /// Stepped masters to the device and into the parameters, tensor by tensor through `staging`.
-void params_in(PlanBuilder& plan, const RankModel& rank, const Part& moves, BufferId staging) {
-  OpId free;
+void params_in(PlanBuilder& plan, const RankModel& rank, const Part& moves, BufferId staging, OpId room, Phase phase) {
+  OpId free = room;
   std::int64_t begin = moves.range.begin;
   for (std::size_t i = 0; i < moves.shards.size(); ++i) {
     if (moves.shards[i].numel.value == 0) continue;
     const Part tensor = tensor_of(moves, i, begin);
-    const OpId in = wire(plan, OpKind::copy_h2d, tensor, kParams, staging, free);
-    free = convert(plan, tensor, kParams, rank.job->precision.params, staging, in);
+    const OpId in = wire(plan, OpKind::copy_h2d, tensor, kParams, staging, free, phase);
+    free = convert(plan, tensor, kParams, rank.job->precision.params, staging, in, phase);
     begin = tensor.range.end;
   }
 }
 
 }  // namespace
 
+FrameOptions hybrid_frame(const RankModel& rank, const Part& stays) {
+  const std::int64_t size = size_of(rank.job->precision.grads);
+  if (rank.job->precision.grads == Dtype::fp32) return {};
+  return {.grad_copies = allocated_tensors(stays.shards, 4), .copied = stays.range, .grad_size = size};
+}
+
+void params_from_host(PlanBuilder& plan, const RankModel& rank, const Part& moves, Phase phase) {
+  const BufferId staging = plan.buffer("staging", Memory::device, staging_bytes(moves), false, phase);
+  plan.role(staging, Role::staging);
+  params_in(plan, rank, moves, staging, plan.allocate(staging, phase), phase);
+  plan.release(staging, phase);
+}
+
 void lower_cpu_adam(PlanBuilder& plan, const RankModel& rank, double fraction) {
   const Job& job = *rank.job;
   const Precision precision = precision_of(job, Policy::cpu_adam);
   const AdamKernel kernel = job.adam_of(Policy::cpu_adam);
-  const std::size_t count = shards_on_host(rank, fraction);
-  const std::span<const Shard> shards(rank.shards);
-  const std::int64_t cut = owned(shards.first(count)).value;
-  const Part moves{shards.first(count), {0, cut}};
-  const Part stays{shards.subspan(count), {cut, rank.owned.value}};
-
-  BufferId state;
-  if (stays.tensors() > 0) {
-    const Bytes bytes = allocated_state(precision, stays.shards, kAllState);
-    state = plan.buffer("optimizer state", Memory::device, bytes, true);
-    plan.state(state, held_states(precision), stays.range);
-  }
+  const auto [moves, stays] = hybrid_parts(rank, fraction);
+  const DeviceState state = device_state(plan, precision, stays, kAllState);
   StepFrame frame(plan, rank, hybrid_frame(rank, stays));
   frame.zero_grads();
   frame.forward_backward();
   frame.finalize();
+  if (is_skip(plan.part())) return;
 
   const BufferId staging = plan.buffer("staging", Memory::device, staging_bytes(moves), false, Phase::step);
   plan.role(staging, Role::staging);
@@ -122,7 +123,7 @@ void lower_cpu_adam(PlanBuilder& plan, const RankModel& rank, double fraction) {
             .stream = kHost,
             .bytes = bytes_of(moves.range.numel(), adam_bytes_per_element({}, false)),
             .range = moves.range});
-  params_in(plan, rank, moves, staging);
+  params_in(plan, rank, moves, staging, OpId::none(), Phase::step);
   plan.release(staging, Phase::step);
   frame.close();
 }

@@ -8,6 +8,8 @@
 
 #include "models/errors.hpp"
 #include "models/memory/torch_allocator.hpp"
+#include "planner/device_state.hpp"
+#include "planner/life_parts.hpp"
 #include "planner/lowerings.hpp"
 #include "planner/optimizer_traffic.hpp"
 #include "planner/step_frame.hpp"
@@ -21,16 +23,16 @@ struct Slot {
   OpId free;  // the last copy out of it
 };
 
-/// One copy of all states of `range` between slot and packed host state.
-OpId slot_copy(PlanBuilder& plan, const RankModel& rank, OpKind direction, std::uint32_t chunk, ElementRange range,
-               BufferId buffer, OpId after) {
+/// One copy of `states` of `range` between slot and packed host state.
+OpId slot_copy(PlanBuilder& plan, const RankModel& rank, OpKind direction, std::uint8_t states, std::uint32_t chunk,
+               ElementRange range, BufferId buffer, OpId after) {
   return plan.add({.kind = direction,
                    .phase = Phase::step,
-                   .states = kAllState,
+                   .states = states,
                    .stream = direction == OpKind::copy_h2d ? kH2d : kD2h,
                    .chunk = chunk,
                    .buffer = buffer,
-                   .bytes = bytes_of(range.numel(), rank.job->precision.state_bytes()),
+                   .bytes = bytes_of(range.numel(), state_bytes_per_element(rank.job->precision, states)),
                    .range = range},
                   {after});
 }
@@ -49,6 +51,21 @@ OpId slot_adam(PlanBuilder& plan, const RankModel& rank, std::uint32_t chunk, El
                   {in});
 }
 
+/// State of a chunk into its slot: from the host, or made where it does not exist yet. The last op.
+OpId fill_slot(PlanBuilder& plan, const RankModel& rank, std::uint32_t chunk, ElementRange range, BufferId buffer,
+               OpId free) {
+  const Precision& precision = rank.job->precision;
+  if (moments_exist(plan.part())) return slot_copy(plan, rank, OpKind::copy_h2d, kAllState, chunk, range, buffer, free);
+  OpId in = free;
+  if (masters_exist(plan.part(), precision)) {
+    in = slot_copy(plan, rank, OpKind::copy_h2d, kMaster, chunk, range, buffer, free);
+  } else if (precision.master_bytes() > 0) {
+    make_masters(plan, precision, Phase::step, chunk, range, 1, precision.master_bytes(), buffer, {free});
+  }
+  zero_moments(plan, precision, Phase::step, chunk, range, 1, buffer, {free});
+  return in;
+}
+
 }  // namespace
 
 void lower_pipelined(PlanBuilder& plan, const RankModel& rank, Numel slot_numel, int slots) {
@@ -59,6 +76,7 @@ void lower_pipelined(PlanBuilder& plan, const RankModel& rank, Numel slot_numel,
   frame.zero_grads();
   frame.forward_backward();
   frame.finalize();
+  if (is_skip(plan.part())) return;
 
   std::vector<Slot> ring(static_cast<std::size_t>(std::min<std::int64_t>(slots, chunks)));
   const Bytes slot_bytes = memory::allocated_bytes(bytes_of(slot_numel, job.precision.state_bytes()));
@@ -72,9 +90,9 @@ void lower_pipelined(PlanBuilder& plan, const RankModel& rank, Numel slot_numel,
     const auto chunk = static_cast<std::uint32_t>(k);
     const std::int64_t begin = k * slot_numel.value;
     const ElementRange range{begin, std::min(begin + slot_numel.value, rank.owned.value)};
-    const OpId in = slot_copy(plan, rank, OpKind::copy_h2d, chunk, range, slot.buffer, slot.free);
+    const OpId in = fill_slot(plan, rank, chunk, range, slot.buffer, slot.free);
     const OpId stepped = slot_adam(plan, rank, chunk, range, slot.buffer, in);
-    slot.free = slot_copy(plan, rank, OpKind::copy_d2h, chunk, range, slot.buffer, stepped);
+    slot.free = slot_copy(plan, rank, OpKind::copy_d2h, kAllState, chunk, range, slot.buffer, stepped);
   }
   plan.add({.kind = OpKind::host_wait, .phase = Phase::step, .stream = kHost}, {plan.last_on(kD2h)});
   for (const Slot& slot : ring) plan.release(slot.buffer, Phase::step);

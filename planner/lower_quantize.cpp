@@ -111,6 +111,7 @@ void Quantizer::again(const QuantizeCall& call) {
   for (const Part& run : call.runs)
     masters += allocated_state(rank_.job->precision, run.shards, kMaster) + allocated_tensors(run.shards, 2);
   const BufferId buffer = plan_.buffer("fp8 chunk", call.chunk, masters, Phase::step);
+  plan_.state(buffer, kMaster, {});
   const BufferId largest = temporaries(call);
   OpId ready = plan_.allocate(largest, Phase::step, call.chunk);
   if (!call.runs.empty()) {

@@ -18,6 +18,12 @@ void lower_windowed(PlanBuilder& plan, const RankModel& rank, std::int64_t chunk
 void lower_cpu_adam(PlanBuilder& plan, const RankModel& rank, double fraction);
 void lower_pipelined(PlanBuilder& plan, const RankModel& rank, Numel slot_numel, int slots);
 
+// Parts of life without training.
+void lower_init(PlanBuilder& plan, const RankModel& rank, const Candidate& candidate);
+void lower_save(PlanBuilder& plan, const RankModel& rank, const Candidate& candidate);
+/// load, load_params and reload.
+void lower_load(PlanBuilder& plan, const RankModel& rank, const Candidate& candidate);
+
 /// Consecutive shards of a rank and where they lie in its owned elements.
 struct Part {
   std::span<const Shard> shards;
@@ -30,6 +36,17 @@ Part whole(const RankModel& rank);
 /// cpu-adam: how many leading shards step on the host: whole shards while fewer than `fraction` of the owned elements
 /// are taken. Source: Megatron-LM hybrid_optimizer.py, _get_sub_optimizer_param_groups.
 std::size_t shards_on_host(const RankModel& rank, double fraction);
+
+/// ... and the others.
+struct HybridParts {
+  Part moves;
+  Part stays;
+};
+HybridParts hybrid_parts(const RankModel& rank, double fraction);
+
+/// cpu-adam: masters of `moves`, which the host keeps, into the parameters, tensor by tensor through a buffer of its
+/// own.
+void params_from_host(PlanBuilder& plan, const RankModel& rank, const Part& moves, Phase phase);
 
 /// The host prepares an optimizer call: its fixed cost and `passes` walks over all parameters of the rank.
 void host_call(PlanBuilder& plan, const RankModel& rank, std::uint32_t chunk, std::uint32_t passes);
@@ -62,8 +79,10 @@ class AdamScratch {
   BufferId buffer_;
 };
 
-/// One optimizer call over `part`, whose state is all in `buffer`: Adam with its scratch, then the cast.
+struct DeviceState;
+/// One optimizer call over `part`, whose state is all in `state`, or comes into being there: Adam with its scratch,
+/// then the cast.
 void step_on_device(PlanBuilder& plan, const RankModel& rank, const Precision& precision, AdamKernel kernel,
-                    const Part& part, BufferId buffer);
+                    const Part& part, const DeviceState& state);
 
 }  // namespace ebb

@@ -76,7 +76,7 @@ PaddedOrder padded_order(const Job& job, const StageLayout& stage) {
     const BufferLayout& buffer = stage.buffers[place.buffer];
     const Numel end = begin + buffer.buckets[place.bucket].numel();
     order.begin[place.buffer][place.bucket] = begin.value;
-    order.buckets.push_back({begin, end, buffer.expert});
+    order.buckets.push_back({begin, end, buffer.expert, buffer.quantized});
     begin = end;
   }
   return order;

@@ -32,6 +32,11 @@ std::vector<OverlapPiece> overlap_pieces(const Job& job, const StageLayout& stag
 struct PaddedOrder {
   std::vector<PlanBucket> buckets;
   std::vector<std::vector<std::int64_t>> begin;  // by buffer and bucket of it: its first padded element
+
+  /// The padded element that lies at `start` of the stage's buffer, in this bucket of it.
+  Numel place(const StageLayout& stage, std::size_t buffer, std::size_t bucket, Numel start) const {
+    return Numel{begin[buffer][bucket]} + start - stage.buffers[buffer].buckets[bucket].start;
+  }
 };
 PaddedOrder padded_order(const Job& job, const StageLayout& stage);
 

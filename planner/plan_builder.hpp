@@ -38,6 +38,7 @@ class PlanBuilder {
   /// What the buffer is for; state: `states` of the elements `holds` (see plan.hpp).
   void role(BufferId buffer, Role role) { plan_.buffers[buffer.index].role = role; }
   void state(BufferId buffer, std::uint8_t states, ElementRange holds, bool packed = false);
+  Bytes bytes_of_buffer(BufferId buffer) const { return plan_.buffers[buffer.index].bytes; }
 
   /// Appends `op` (its deps fields are set here). `deps` may hold none().
   OpId add(Op op, std::initializer_list<OpId> deps = {});
@@ -49,6 +50,8 @@ class PlanBuilder {
                std::uint32_t chunk = kNoChunk);
 
   OpId last_on(StreamId stream) const { return order_.last_on(stream); }
+  /// The part of life that is being written (Plan::part, set before).
+  LifePart part() const { return plan_.part; }
 
  private:
   BufferId next_buffer(Memory memory, Bytes bytes, bool initial, std::optional<Phase> ends_with);

@@ -15,7 +15,10 @@ namespace ebb {
 namespace {
 
 bool is_collective(Work work) { return work >= Work::all_gather && work <= Work::all_to_all; }
-bool is_host_work(Work work) { return work >= Work::chunk_overhead && work <= Work::pin; }
+bool is_host_work(Work work) {
+  return (work >= Work::chunk_overhead && work <= Work::pin) || work == Work::make_masters || work == Work::store ||
+         work == Work::fetch;
+}
 
 /// What is wrong with an op that a file can hold and no planner writes; "": nothing.
 std::string fault_of(const Op& op) {
@@ -45,6 +48,7 @@ std::size_t stray_collective(const Plan& plan) {
 void require_runnable(std::span<const Plan> plans, const Cluster& cluster, const std::string& file) {
   for (std::size_t r = 0; r < plans.size(); ++r) {
     const Plan& plan = plans[r];
+    if (plan.part != plans[0].part) refuse(file, "it holds several parts of a life, which do not run together");
     if (plan.rank != plans[0].rank + static_cast<std::int64_t>(r))
       refuse(file, fmt::format("ranks[{}]: rank {} does not follow rank {}", r, plan.rank, plans[r - 1].rank));
     for (std::size_t i = 0; i < plan.ops.size(); ++i)

@@ -1,5 +1,6 @@
 #include "planner/step_frame.hpp"
 
+#include "planner/life_parts.hpp"
 #include "planner/optimizer_traffic.hpp"
 #include "planner/quantization.hpp"
 
@@ -37,14 +38,19 @@ StepFrame::StepFrame(PlanBuilder& plan, const RankModel& rank, const FrameOption
   gathers_ahead_ = sharded && distributed && parallel.overlap_param_gather;
   if (!distributed) reduction_ = Work::all_reduce;
   reduces_ahead_ = sharded && parallel.overlap_grad_reduce;
-  for (const Term& term : rank.footprint.resident)
-    plan_.role(plan_.buffer(term.name, Memory::device, term.bytes, true), term.role);
+  for (const Term& term : rank.footprint.resident) {
+    const BufferId buffer = plan_.buffer(term.name, Memory::device, term.bytes, true);
+    plan_.role(buffer, term.role);
+    if (term.role == Role::params) params_ = buffer;
+  }
   // The copies of the step before, until gradients are zeroed.
   if (options_.grad_copies.value > 0) {
-    grad_copies_ = plan_.buffer("fp32 gradients", Memory::device, options_.grad_copies, true, Phase::forward);
+    grad_copies_ = plan_.buffer("fp32 gradients", Memory::device, options_.grad_copies, moments_exist(plan_.part()),
+                                Phase::forward);
     plan_.state(grad_copies_, kGrads, options_.copied);
     plan_.role(grad_copies_, Role::grad_copies);
   }
+  if (!is_training(plan_.part())) return;
   if (rank.footprint.lazy_columns.value > 0)
     columns_ = plan_.buffer("fp8 column-wise copies", Memory::device, rank.footprint.lazy_columns, false, Phase::step);
   activations_ = plan_.buffer("activations", Memory::device, rank.footprint.activations, false, Phase::backward);
@@ -106,7 +112,7 @@ void StepFrame::zero_grads() {
              .stream = kComputeStream,
              .calls = static_cast<std::uint32_t>(rank_.stage->buffers.size()),
              .bytes = bytes_of(rank_.stage->padded(), grad_size)});
-  if (grad_copies_.valid()) plan_.release(grad_copies_, Phase::forward);
+  if (grad_copies_.valid() && moments_exist(plan_.part())) plan_.release(grad_copies_, Phase::forward);
 }
 
 void StepFrame::forward_backward() {
@@ -239,10 +245,25 @@ void StepFrame::finalize(OpId prefetch, BufferId prefetched) {
   }
   ready = grads_kernel(Work::clip, bytes_of(rank_.owned, 2 * options_.grad_size), norm, {ready});
   plan_.add({.kind = OpKind::host_wait, .phase = Phase::finalize, .stream = kHost, .buffer = norm}, {ready});
-  if (prefetch.valid()) {
+  if (prefetch.valid() && !is_skip(plan_.part())) {
     plan_.add({.kind = OpKind::host_wait, .phase = Phase::finalize, .stream = kHost, .buffer = prefetched}, {prefetch});
   }
   plan_.release(norm, Phase::finalize);
+  if (is_skip(plan_.part())) skip(prefetched);
+}
+
+/// The norm is not finite: what is in flight arrives, and then all is as before the step.
+void StepFrame::skip(BufferId prefetched) {
+  plan_.add({.kind = OpKind::host_wait, .phase = Phase::skip, .stream = kHost, .buffer = prefetched},
+            {plan_.last_on(kH2d), plan_.last_on(kD2h), plan_.last_on(kComputeStream), plan_.last_on(kComm)});
+  if (columns_.valid()) plan_.release(columns_, Phase::skip);
+  if (grad_copies_.valid() && !moments_exist(plan_.part())) plan_.release(grad_copies_, Phase::skip);
+}
+
+void StepFrame::gather_all(Phase phase) {
+  const OpId computed = plan_.last_on(kComputeStream);
+  const OpId copied = plan_.last_on(kH2d);
+  for (const OverlapPiece& piece : pieces_) gather(phase, piece, {computed, copied});
 }
 
 void StepFrame::close() {

@@ -10,6 +10,9 @@
 //   [the optimizer step]
 //   frame.close();                          gather when it is not left to the next forward
 //
+// In a skipped step finalize() is the end of the frame: it waits for what is in flight and drops what forward made; the
+// policy drops its own. In parts without training (init, loads, save) the frame is only what always stays.
+//
 // Source: Megatron-LM main d98e8a64dd: training.py train_step, schedules.py, finalize_model_grads.py,
 // distrib_optimizer.py. Left out as small: all-reduces of layer norms and tied embeddings.
 //
@@ -20,6 +23,7 @@
 #include <vector>
 
 #include "planner/lower.hpp"
+#include "planner/lowerings.hpp"
 #include "planner/overlap_pieces.hpp"
 #include "planner/plan_builder.hpp"
 
@@ -35,6 +39,8 @@ struct FrameOptions {
 };
 /// Gradients of all owned elements are copied to fp32 where the footprint says so.
 FrameOptions standard_frame(const RankModel& rank);
+/// cpu-adam works on gradients as they are; only shards that stay get an fp32 copy of them.
+FrameOptions hybrid_frame(const RankModel& rank, const Part& stays);
 
 class StepFrame {
  public:
@@ -46,6 +52,12 @@ class StepFrame {
   /// difference is the host's preparation of the first optimizer call, about a millisecond.)
   void finalize(OpId prefetch = OpId::none(), BufferId prefetched = BufferId::none());
   void close();
+  /// Gathers all parameters when what was issued has written them (loads).
+  void gather_all(Phase phase);
+
+  BufferId params() const { return params_; }
+  /// fp32 copies of a step's gradients; none() where there are none.
+  BufferId grad_copies() const { return grad_copies_; }
 
  private:
   OpId collective(Phase phase, Work work, bool expert, Bytes bytes, std::uint8_t states, ElementRange range,
@@ -55,6 +67,7 @@ class StepFrame {
   OpId compute(Phase phase, BufferId buffer, ElementRange range, Ticks duration, std::initializer_list<OpId> deps);
   OpId grads_kernel(Work work, Bytes bytes, BufferId buffer, std::initializer_list<OpId> deps);
   void quantize_weights(ElementRange range, OpId gathered);
+  void skip(BufferId prefetched);
   void forward();
   void backward();
 
@@ -67,6 +80,7 @@ class StepFrame {
   bool gathers_ahead_ = false;  // overlap_param_gather, and there is something to gather
   Work reduction_ = Work::reduce_scatter;
   bool reduces_ahead_ = false;
+  BufferId params_;
   BufferId activations_;
   BufferId logits_;
   BufferId grad_copies_;

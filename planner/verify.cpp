@@ -30,7 +30,9 @@ class Verifier {
   OpId next_allocation(BufferId buffer, OpId from) const;
   void check_issue(OpId id, const Op& op);
   void check_life(OpId id, const Op& op);
-  void check_storage(OpId id, const Op& op, const Accesses& accesses);
+  void check_storage(OpId id, const Op& op, BufferId buffer, bool write);
+  void check_homes(OpId id, const Op& op, const Accesses& accesses);
+  bool may_stay(BufferId buffer) const;
   void check_content(OpId id, const Op& op, const Accesses& accesses);
   ContentTracker& content(Side side, std::size_t state, Counting counting) {
     return content_[(static_cast<std::size_t>(side) * kStates + state) * 2 + static_cast<std::size_t>(counting)];
@@ -100,23 +102,61 @@ void Verifier::check_life(OpId id, const Op& op) {
   }
 }
 
-void Verifier::check_storage(OpId id, const Op& op, const Accesses& accesses) {
-  StorageTracker& storage = storage_[op.buffer.index];
+void Verifier::check_storage(OpId id, const Op& op, BufferId buffer, bool write) {
+  StorageTracker& storage = storage_[buffer.index];
   if (!storage.alive()) {
     if (storage.ever()) {
-      report(HazardKind::use_after_release, id, storage.released(), op.buffer, "uses a buffer released by",
+      report(HazardKind::use_after_release, id, storage.released(), buffer, "uses a buffer released by",
              {id, storage.released()});
     } else {
-      report(HazardKind::use_before_allocate, id, OpId::none(), op.buffer, "uses a buffer that is not allocated yet",
-             {next_allocation(op.buffer, id), id});
+      report(HazardKind::use_before_allocate, id, OpId::none(), buffer, "uses a buffer that is not allocated yet",
+             {next_allocation(buffer, id), id});
     }
     return;
   }
   if (storage.allocated().valid() && !order_.before(storage.allocated(), id)) {
-    report(HazardKind::use_before_allocate, id, storage.allocated(), op.buffer, "may start before",
+    report(HazardKind::use_before_allocate, id, storage.allocated(), buffer, "may start before",
            {storage.allocated(), id});
   }
-  storage.use(order_, id, op, accesses.storage_write, found_);
+  storage.use(order_, id, op, write, found_);
+}
+
+/// State that an op works on and that its own buffer does not hold must be somewhere on the device: a state-dict pass
+/// that reads it while all buffers that hold it are released reads storage of somebody else.
+void Verifier::check_homes(OpId id, const Op& op, const Accesses& accesses) {
+  unsigned wanted = 0;
+  for (const ContentAccess& access : accesses.contents())
+    if (access.side == Side::device) wanted |= access.states & kAllState;
+  if (op.buffer.valid()) wanted &= ~unsigned{plan_.buffers[op.buffer.index].states};
+  for (unsigned state = 1; state <= kMaster; state <<= 1U) {
+    if ((wanted & state) == 0) continue;
+    BufferId gone;
+    bool alive = false;
+    for (std::uint32_t b = 0; b < plan_.buffers.size() && !alive; ++b) {
+      const Buffer& buffer = plan_.buffers[b];
+      if (buffer.memory != Memory::device || (buffer.states & state) == 0) continue;
+      const bool apart = buffer.holds.begin < buffer.holds.end &&
+                         (op.range.end <= buffer.holds.begin || buffer.holds.end <= op.range.begin);
+      if (apart) continue;
+      alive = storage_[b].alive();
+      const bool later = !gone.valid() || storage_[gone.index].released() < storage_[b].released();
+      if (!alive && storage_[b].released().valid() && later) gone = {b};
+    }
+    if (alive || !gone.valid()) continue;
+    const OpId released = storage_[gone.index].released();
+    report(HazardKind::use_after_release, id, released, gone, "reads state whose storage was released by",
+           {id, released});
+  }
+}
+
+/// Parts of life that make state may leave it.
+bool Verifier::may_stay(BufferId id) const {
+  const Buffer& buffer = plan_.buffers[id.index];
+  if (buffer.initial) return true;
+  const bool makes = plan_.part == LifePart::init || plan_.part == LifePart::first_step ||
+                     plan_.part == LifePart::load || plan_.part == LifePart::load_params;
+  if (!makes || (buffer.role != Role::state && buffer.role != Role::grad_copies)) return false;
+  return buffer.ends_with != plan_.ops[storage_[id.index].allocated().index].phase;
 }
 
 void Verifier::check_content(OpId id, const Op& op, const Accesses& accesses) {
@@ -141,7 +181,9 @@ std::vector<Hazard> Verifier::run() {
     }
     const Accesses accesses = accesses_of(op);
     found_.clear();
-    if (accesses.storage) check_storage(id, op, accesses);
+    if (accesses.storage) check_storage(id, op, op.buffer, accesses.storage_write);
+    if (op.host_buffer.valid()) check_storage(id, op, op.host_buffer, accesses.host_storage_write);
+    if (op.kind == OpKind::kernel) check_homes(id, op, accesses);
     check_content(id, op, accesses);
     std::sort(found_.begin(), found_.end());
     found_.erase(std::unique(found_.begin(), found_.end()), found_.end());
@@ -151,7 +193,7 @@ std::vector<Hazard> Verifier::run() {
   }
   find_phase_leaks(plan_, hazards_);
   for (std::uint32_t b = 0; b < plan_.buffers.size(); ++b) {
-    if (!storage_[b].alive() || plan_.buffers[b].initial) continue;
+    if (!storage_[b].alive() || may_stay({b})) continue;
     report(HazardKind::leak, storage_[b].allocated(), OpId::none(), BufferId{b}, "is never undone");
   }
   return std::move(hazards_);
@@ -168,6 +210,7 @@ std::vector<Hazard> topology(const Plan& plan) {
     const Op& op = plan.ops[i];
     EBB_ASSERT(op.stream.index < plan.streams.size());
     EBB_ASSERT(op.buffer.index < plan.buffers.size() || !op.buffer.valid());
+    EBB_ASSERT(op.host_buffer.index < plan.buffers.size() || !op.host_buffer.valid());
     for (const OpId dep : plan.deps_of(op)) {
       if (dep.index >= i) report({i}, dep);
     }

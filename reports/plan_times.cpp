@@ -37,4 +37,34 @@ std::string to_json(const PlanTimes& report) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+std::string to_text(const LifeTimes& report, const Style& style) {
+  std::string text = style.bold(fmt::format("{}, {}, on {}", report.job, report.policy, report.cluster)) + "\n\n";
+  Table table({{"rank"}, {"part", Align::left}, {"duration"}, {"live peak"}, {"checkpoint"}});
+  for (const PartTimes& part : report.parts)
+    table.add_row({fmt::format("{}", part.rank), part.part, format_seconds(part.duration), format_bytes(part.live_peak),
+                   part.stored.value > 0 ? format_bytes(part.stored) : "-"});
+  append_table(text, table, style);
+  if (!report.storage_known)
+    text += "\nThe cluster says no rate of its storage: reading and writing checkpoints is counted as no time.\n";
+  return text;
+}
+
+std::string to_json(const LifeTimes& report) {
+  using Json = nlohmann::ordered_json;
+  Json json;
+  json["job"] = report.job;
+  json["policy"] = report.policy;
+  json["cluster"] = report.cluster;
+  json["storage_known"] = report.storage_known;
+  json["parts"] = Json::array();
+  for (const PartTimes& part : report.parts)
+    json["parts"].push_back({{"rank", part.rank},
+                             {"part", part.part},
+                             {"duration_seconds", part.duration.value},
+                             {"live_peak_bytes", part.live_peak.value},
+                             {"stored_bytes", part.stored.value}});
+  json["ebb_version"] = report.ebb_version;
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace ebb::reports

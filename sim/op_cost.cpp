@@ -42,6 +42,8 @@ OpCost::OpCost(const Cluster& cluster, const Sharing& sharing)
       cpu_adam_(per_byte(cluster.host.cpu_adam.value) * static_cast<double>(sharing.ranks_per_host)),
       pin_(cluster.host.pin_seconds_per_gib.value * static_cast<double>(kTicksPerSecond) / (1 << 30)),
       pin_call_(in_ticks(cluster.host.pin_call.value)),
+      store_(per_byte(cluster.storage.write.value) * static_cast<double>(sharing.ranks_per_host)),
+      fetch_(per_byte(cluster.storage.read.value) * static_cast<double>(sharing.ranks_per_host)),
       collective_(cluster) {
   const auto issue = [&](OpKind kind, Seconds call) {
     issue_[static_cast<std::size_t>(kind)] = rounded_ticks(in_ticks(call));
@@ -101,6 +103,12 @@ double OpCost::host_work(const Op& op) const {
       return moving(op.bytes, cpu_adam_);
     case Work::pin:
       return moving(op.bytes, pin_) + pin_call_ * op.calls;
+    case Work::store:
+      return moving(op.bytes, store_);
+    case Work::fetch:
+      return moving(op.bytes, fetch_);
+    case Work::make_masters:  // one number read and one written, as fast as the host's Adam goes through memory
+      return moving(op.bytes, cpu_adam_);
     default:
       EBB_ASSERT(!"host work");
   }

@@ -11,7 +11,9 @@
 //   host_work             a framework's (chunk_overhead, tensor_scan): op.duration where the plan carries one, since a
 //                         replay spins for that long; otherwise calls * (calls.chunk | calls.tensor_scan). Launches:
 //                         calls * calls.launch; host Adam: bytes / (host.cpu_adam / ranks_per_host); pinning: bytes *
-//                         host.pin_seconds_per_gib + calls * host.pin_call
+//                         host.pin_seconds_per_gib + calls * host.pin_call; to and from a checkpoint: bytes /
+//                         (storage.write | storage.read of the host / ranks_per_host), nothing where that is not known;
+//                         masters made on the host: as host Adam
 //   collective            NCCL's latency, then the transfer (collective_cost.hpp); collective() tells them apart
 //
 // To issue: one calls.launch a kernel launch, calls.copy a copy, calls.collective a collective, and calls.event for
@@ -109,6 +111,8 @@ class OpCost {
   double cpu_adam_ = 0;
   double pin_ = 0;       // ticks per byte
   double pin_call_ = 0;  // ticks
+  double store_ = 0;     // ticks per byte; 0 where the cluster has no rate
+  double fetch_ = 0;
   CollectiveCost collective_;
 };
 

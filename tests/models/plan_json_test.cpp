@@ -25,7 +25,7 @@ Plan small_plan() {
   plan.precision.remainders = false;
   plan.precision.fp8 = Fp8Recipe::blockwise;
   plan.buckets = {{{0}, {512}, false}, {{512}, {1024}, true}};
-  plan.buffers = {{"slot 0", Memory::device, {12000}, false, Phase::step, Role::state, kAllState, {0, 1000}, true},
+  plan.buffers = {{"slot 0", Memory::device, {12000}, false, Phase::step, Role::state, kAllState, {0, 1000}, {}, true},
                   {"state", Memory::pinned, {12000}, true}};
   plan.deps = {{0}, {1}, {0}, {2}};
   plan.ops.push_back({.kind = OpKind::allocate, .phase = Phase::step, .stream = {0}, .buffer = {0}});
@@ -94,6 +94,48 @@ TEST_CASE("a plan survives JSON") {
   REQUIRE(to_json(again) == to_json(plan));
 }
 
+TEST_CASE("a plan of another part of life survives JSON with its parameters") {
+  Plan plan = small_plan();
+  plan.part = LifePart::save;
+  plan.parameters = {{"output_layer.weight", {20, 20}, {0}, false, false},
+                     {"decoder.layers.0.mlp.linear_fc1.weight [tp 0/2]", {600}, {424}, true, true}};
+  plan.shards[0].parameter = 1;
+  plan.shards[0].offset = {3};
+  plan.buckets[0].quantized = true;
+  plan.buffers.push_back({.name = "largest", .role = Role::largest, .parameters = {1, 0}});
+  plan.buffers.push_back({.name = "checkpoint 0", .memory = Memory::pinned, .bytes = {100}, .role = Role::checkpoint});
+  plan.ops.push_back({.kind = OpKind::host_work,
+                      .phase = Phase::save,
+                      .work = Work::store,
+                      .states = kParams,
+                      .stream = {0},
+                      .host_buffer = {3},
+                      .bytes = {50},
+                      .range = {0, 25}});
+  const Plan again = plans_from_json(to_json(plan), "plan.json").front();
+  REQUIRE(again.part == plan.part);
+  REQUIRE(again.parameters == plan.parameters);
+  REQUIRE(again.shards == plan.shards);
+  REQUIRE(again.buckets == plan.buckets);
+  REQUIRE(again.buffers == plan.buffers);
+  REQUIRE(again.ops == plan.ops);
+  REQUIRE(to_json(again) == to_json(plan));
+}
+
+TEST_CASE("a file may hold several parts of one rank's life, each once and in order") {
+  std::vector<Plan> plans(3);
+  plans[1].part = LifePart::init;
+  plans[2].rank = 1;
+  const std::vector<Plan> again = plans_from_json(to_json(plans), "plan.json");
+  REQUIRE(again.size() == 3);
+  CHECK(again[1].part == LifePart::init);
+  CHECK(again[2].part == LifePart::step);
+  std::swap(plans[0], plans[1]);
+  REQUIRE_THROWS_AS(plans_from_json(to_json(plans), "plan.json"), InputError);
+  plans[1].part = LifePart::init;
+  REQUIRE_THROWS_AS(plans_from_json(to_json(plans), "plan.json"), InputError);
+}
+
 TEST_CASE("an empty plan survives JSON") {
   const Plan again = plans_from_json(to_json(Plan{}), "plan.json").front();
   REQUIRE(again.ops.empty());
@@ -103,7 +145,7 @@ TEST_CASE("an empty plan survives JSON") {
 TEST_CASE("the text is stable and readable") {
   const std::string text = to_json(small_plan());
   REQUIRE(text.starts_with(
-      "{\n\"format\": \"ebb-plan\",\n\"version\": 2,\n\"ranks\": [\n{\n\"job\": \"a \\\"job\\\"\",\n"));
+      "{\n\"format\": \"ebb-plan\",\n\"version\": 3,\n\"ranks\": [\n{\n\"job\": \"a \\\"job\\\"\",\n"));
   REQUIRE(text.find("\n{\"kind\":\"copy-h2d\",\"phase\":\"step\",\"stream\":1,\"states\":[\"exp_avg\",\"exp_avg_sq\","
                     "\"master\"],\"chunk\":0,\"calls\":6,\"deps\":[0],\"buffer\":0,\"bytes\":12000,\"range\":[0,1000]},"
                     "\n") != std::string::npos);
@@ -112,8 +154,8 @@ TEST_CASE("the text is stable and readable") {
 TEST_CASE("a damaged plan is refused with the path of what is wrong") {
   REQUIRE(error_with("\"rank\": 7,", "\"rank\": 7").starts_with("plan.json:9:11: this is not valid JSON"));
   REQUIRE(error_with("ebb-plan", "ebb-plant") == "plan.json: format: this is not an ebb-plan");
-  REQUIRE(error_with("\"version\": 2", "\"version\": 3") ==
-          "plan.json: version: version 3 is not read, only 2; write it again with this ebb");
+  REQUIRE(error_with("\"version\": 3", "\"version\": 2") ==
+          "plan.json: version: version 2 is not read, only 3; write it again with this ebb");
   REQUIRE(error_with("\"rank\": 7", "\"rank\": -7") ==
           "plan.json: ranks[0].rank: expected a whole number from 0 to 4294967295, found -7");
   REQUIRE(error_with("\"rank\": 7", "\"rank\": 7.5").find("found 7.5") != std::string::npos);

@@ -75,7 +75,7 @@ Plan small_plan() {
   plan.shards = {{"weight", {600}, {424}}};
   plan.buckets = {{{0}, {1024}, false}};
   plan.streams = {{"host", StreamKind::host}, {"h2d", StreamKind::h2d}, {"compute", StreamKind::compute}};
-  plan.buffers = {{"slot", Memory::device, {12000}, false, Phase::step, Role::state, kAllState, {0, 1000}, true},
+  plan.buffers = {{"slot", Memory::device, {12000}, false, Phase::step, Role::state, kAllState, {0, 1000}, {}, true},
                   {"state", Memory::pinned, {20000}, true},
                   {"moments", Memory::pageable, {700}, true},
                   {"params", Memory::device, {2000}, true}};

@@ -112,8 +112,10 @@ inline std::int64_t owned_by_first(const Job& job) {
   return owned_of(host_plans(job, {.policy = Policy::resident}).plans.front());
 }
 
-inline replay::LifeEvent init() { return {.kind = replay::LifeEvent::Kind::init}; }
-inline replay::LifeEvent steps(int count) { return {.kind = replay::LifeEvent::Kind::steps, .steps = count}; }
+inline replay::LifeEvent init() { return {.kind = replay::LifeEvent::Kind::init, .directory = {}}; }
+inline replay::LifeEvent steps(int count) {
+  return {.kind = replay::LifeEvent::Kind::steps, .steps = count, .directory = {}};
+}
 inline replay::LifeEvent save(const std::string& directory) {
   return {.kind = replay::LifeEvent::Kind::save, .directory = directory};
 }

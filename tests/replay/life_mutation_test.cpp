@@ -76,13 +76,14 @@ class ShortLife {
     set_place();
   }
 
-  /// first skip, first step, step, save, skip, reload, step, save; then a life that begins with that load.
+  /// first skip, first step, step, save, skip, step, reload, step, save; then a life that begins with that load.
   Shown all() {
     part(LifePart::init, {});
     step(LifePart::first_step, LifePart::first_skip);
     step(LifePart::first_step, LifePart::first_skip);
     step(LifePart::step, LifePart::skip);
     part(LifePart::save, &shown_.saved);
+    step(LifePart::step, LifePart::skip);
     step(LifePart::step, LifePart::skip);
     part(LifePart::reload, &shown_.saved);
     step(LifePart::step, LifePart::skip);
@@ -178,6 +179,13 @@ Job smallest(int gpus) {
   return job;
 }
 
+/// Nothing behind the host's look at the norm is issued before it: which plan goes on is not known.
+bool waits_for_decision(const Plan& plan, std::uint32_t drop) {
+  const Op& decision = plan.ops[plan.deps[drop].index];
+  return decision.kind == OpKind::host_wait && decision.buffer.valid() &&
+         plan.buffers[decision.buffer.index].role == Role::norm;
+}
+
 struct Count {
   int hazards = 0;
   int caught = 0;
@@ -198,7 +206,8 @@ void drop_each(const Job& job, const Candidate& candidate, Count& count) {
     good[part] = resumes ? life.resumed(part, checkpoint) : life.all();
     REQUIRE(good[part].strays == 0);
     for (std::uint32_t drop = 0; drop < plans[p].deps.size(); ++drop) {
-      INFO(text_of(candidate) << ", " << name_of(part) << ", dependency " << drop);
+      if (waits_for_decision(plans[p], drop)) continue;
+      INFO(ranks.size() << " ranks, " << text_of(candidate) << ", " << name_of(part) << ", dependency " << drop);
       std::vector<Plan> mutants = plans;
       mutants[p] = without(plans[p], drop);
       const std::vector<Hazard> hazards = verify(mutants[p]);

@@ -1,0 +1,29 @@
+#include "planner/life_parts.hpp"
+
+#include <array>
+
+namespace ebb {
+
+std::span<const LifePart> followers(LifePart part) {
+  static constexpr std::array kOfInit = {LifePart::load, LifePart::load_params, LifePart::first_step,
+                                         LifePart::first_skip};
+  static constexpr std::array kBeforeMoments = {LifePart::first_step, LifePart::first_skip};
+  static constexpr std::array kSteady = {LifePart::step, LifePart::skip, LifePart::save, LifePart::reload};
+  switch (part) {
+    case LifePart::init:
+      return kOfInit;
+    case LifePart::load_params:
+    case LifePart::first_skip:
+      return kBeforeMoments;
+    case LifePart::load:
+    case LifePart::reload:
+    case LifePart::first_step:
+    case LifePart::step:
+    case LifePart::skip:
+    case LifePart::save:
+      return kSteady;
+  }
+  return {};
+}
+
+}  // namespace ebb

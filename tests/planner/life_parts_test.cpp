@@ -1,0 +1,301 @@
+// The parts of a job's life as plans: each is sound by itself, each begins as the one before it ends, state moves and
+// comes into being exactly once, and the device never holds more of it than a step would.
+#include <algorithm>
+#include <map>
+
+#include "models/memory/torch_allocator.hpp"
+#include "planner/optimizer_traffic.hpp"
+#include "planner/verify.hpp"
+#include "tests/catch.hpp"
+#include "tests/planner/life_cases.hpp"
+#include "tests/planner/lowering_cases.hpp"
+
+using namespace ebb;
+using test::life_of_rank;
+using test::part_of;
+using test::RankCase;
+
+namespace {
+
+std::string told(const std::vector<Hazard>& hazards) {
+  std::string text;
+  for (const Hazard& hazard : hazards) text += hazard.text + "\n";
+  return text;
+}
+
+std::string told(const std::vector<std::string>& breaks) {
+  std::string text;
+  for (const std::string& line : breaks) text += line + "\n";
+  return text;
+}
+
+/// Elements whose `state` the ops that pass `filter` touch; every element at most once, or -1.
+template <class Filter>
+std::int64_t elements_of(const Plan& plan, std::uint8_t state, Filter filter) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+  for (const Op& op : plan.ops)
+    if ((op.states & state) && filter(op)) ranges.emplace_back(op.range.begin, op.range.end);
+  std::sort(ranges.begin(), ranges.end());
+  std::int64_t sum = 0;
+  std::int64_t behind = 0;
+  for (const auto& [begin, end] : ranges) {
+    if (begin < behind) return -1;
+    behind = end;
+    sum += end - begin;
+  }
+  return sum;
+}
+
+bool is_work(const Op& op, Work work) { return op.work == work; }
+
+/// Both fixed cases and the recipes whose optimizer holds the masters, or has none.
+std::vector<RankCase> cases() {
+  std::vector<RankCase> cases = test::rank_cases();
+  Job fp32 = load_job("llama3-8b-hgx-h200");
+  fp32.precision.params = Dtype::fp32;
+  cases.push_back(test::rank_case("llama3-8b, fp32 parameters", fp32));
+  Job held = load_job("llama3-8b-hgx-h200");
+  held.precision.exp_avg = held.precision.exp_avg_sq = Dtype::bf16;
+  held.precision.remainders = false;
+  cases.push_back(test::rank_case("llama3-8b, the optimizer holds whole masters", held));
+  return cases;
+}
+
+/// What torch's allocator adds to all state tensors of the rank.
+std::int64_t rounded_up(const RankModel& rank) {
+  const Precision& precision = rank.job->precision;
+  return allocated_state(precision, rank.shards, kAllState).value - stored_state(precision, rank.shards).value;
+}
+
+Numel largest_shard(const RankModel& rank) {
+  Numel largest{0};
+  for (const Shard& shard : rank.shards) largest = std::max(largest, shard.numel);
+  return largest;
+}
+
+}  // namespace
+
+TEST_CASE("every part of a life is sound, and begins as the one before it ends") {
+  for (const RankCase& rank : cases()) {
+    for (const Candidate& candidate : test::candidates_for(rank.rank)) {
+      INFO(rank.name << ": " << test::text_of(candidate));
+      const std::vector<Plan> life = life_of_rank(rank.rank, candidate);
+      for (const Plan& plan : life) {
+        INFO(name_of(plan.part));
+        CHECK(told(verify(plan)) == "");
+      }
+      CHECK(told(life_breaks(life)) == "");
+    }
+  }
+}
+
+TEST_CASE(
+    "masters come once, in init or where the optimizer makes them in its first step, and moments in the first step") {
+  for (const RankCase& rank : cases()) {
+    for (const Candidate& candidate : test::candidates_for(rank.rank)) {
+      INFO(rank.name << ": " << test::text_of(candidate));
+      const Precision precision = precision_of(*rank.job, candidate.policy);
+      const std::int64_t owned = rank.rank.owned.value;
+      const std::vector<Plan> life = life_of_rank(rank.rank, candidate);
+      const auto made = [&](LifePart part) {
+        return elements_of(part_of(life, part), kMaster, [](const Op& op) { return is_work(op, Work::make_masters); });
+      };
+      // The host's Adam steps fp32 copies even of fp32 parameters.
+      std::int64_t on_host = 0;
+      for (const Op& op : part_of(life, LifePart::step).ops)
+        if (op.work == Work::cpu_adam) on_host = op.range.numel().value;
+      const bool held = precision.optimizer_holds_masters();
+      const bool none = precision.master_bytes() == 0;
+      CHECK(made(LifePart::init) == (held ? 0 : none ? on_host : owned));
+      CHECK(made(LifePart::first_step) == (held ? owned : 0));
+      CHECK(made(LifePart::step) == 0);
+      const auto zeroed = [&](LifePart part) {
+        return elements_of(part_of(life, part), kMoments, [](const Op& op) { return is_work(op, Work::zero_state); });
+      };
+      CHECK(zeroed(LifePart::first_step) == owned - on_host);
+      for (const LifePart part : {LifePart::step, LifePart::init, LifePart::load, LifePart::first_skip})
+        CHECK(zeroed(part) == 0);
+    }
+  }
+}
+
+TEST_CASE("a first step moves in only what exists, and out what every step does") {
+  for (const RankCase& rank : cases()) {
+    for (const Candidate& candidate : test::candidates_for(rank.rank)) {
+      INFO(rank.name << ": " << test::text_of(candidate));
+      const std::vector<Plan> life = life_of_rank(rank.rank, candidate);
+      const auto moved = [&](LifePart part, OpKind kind, std::uint8_t state) {
+        std::int64_t sum = 0;
+        for (const Op& op : part_of(life, part).ops)
+          if (op.kind == kind && (op.states & state)) sum += op.range.numel().value;
+        return sum;
+      };
+      CHECK(moved(LifePart::first_step, OpKind::copy_h2d, kMoments) == 0);
+      // Full reload offloads at the start of a step, when moments are not there yet.
+      const bool later = candidate.policy == Policy::full_reload;
+      CHECK(moved(LifePart::first_step, OpKind::copy_d2h, kMoments) ==
+            (later ? 0 : moved(LifePart::step, OpKind::copy_d2h, kMoments)));
+      if (precision_of(*rank.job, candidate.policy).optimizer_holds_masters()) {
+        CHECK(moved(LifePart::first_step, OpKind::copy_h2d, kMaster) == 0);
+      } else if (precision_of(*rank.job, candidate.policy).master_bytes() > 0) {
+        CHECK(moved(LifePart::first_step, OpKind::copy_h2d, kMaster) ==
+              moved(LifePart::step, OpKind::copy_h2d, kMaster));
+        CHECK(moved(LifePart::first_step, OpKind::copy_d2h, kMaster) ==
+              moved(LifePart::step, OpKind::copy_d2h, kMaster));
+      }
+    }
+  }
+}
+
+TEST_CASE("a skipped step updates nothing and copies nothing back") {
+  for (const RankCase& rank : cases()) {
+    for (const Candidate& candidate : test::candidates_for(rank.rank)) {
+      INFO(rank.name << ": " << test::text_of(candidate));
+      const std::vector<Plan> life = life_of_rank(rank.rank, candidate);
+      for (const LifePart part : {LifePart::skip, LifePart::first_skip}) {
+        bool decided = false;
+        const Plan& plan = part_of(life, part);
+        for (const Op& op : plan.ops) {
+          CHECK(op.work != Work::adam);
+          CHECK(op.work != Work::adam_foreach);
+          CHECK(op.work != Work::cpu_adam);
+          if (decided) CHECK((op.kind == OpKind::release || op.kind == OpKind::host_wait));
+          if (op.kind == OpKind::host_wait && op.buffer.valid() && plan.buffers[op.buffer.index].role == Role::norm)
+            decided = true;
+        }
+        CHECK(decided);
+      }
+    }
+  }
+}
+
+TEST_CASE("a save takes every state of every owned element once, and no device memory") {
+  for (const RankCase& rank : cases()) {
+    for (const Candidate& candidate : test::candidates_for(rank.rank)) {
+      INFO(rank.name << ": " << test::text_of(candidate));
+      const Precision precision = precision_of(*rank.job, candidate.policy);
+      const Plan save = lower_part(rank.rank, candidate, LifePart::save);
+      const auto stored = [&](StateBits state) {
+        return elements_of(save, state, [](const Op& op) { return is_work(op, Work::store); });
+      };
+      const std::int64_t owned = rank.rank.owned.value;
+      CHECK(stored(kExpAvg) == owned);
+      CHECK(stored(kExpAvgSq) == owned);
+      CHECK(stored(kParams) == owned);
+      if (precision.master_bytes() > 0) CHECK(stored(kMaster) == owned);
+      std::map<std::uint32_t, Op> filled;  // by pinned buffer: the copy that it holds
+      std::int64_t in_staging = 0;
+      for (const Op& op : save.ops) {
+        CHECK(op.kind != OpKind::allocate);
+        CHECK(op.kind != OpKind::release);
+        CHECK(op.kind != OpKind::copy_h2d);
+        if (op.kind == OpKind::copy_d2h) {
+          REQUIRE(op.host_buffer.valid());
+          CHECK(op.range.numel().value <= 16 << 20);
+          CHECK(op.bytes <= save.buffers[op.host_buffer.index].bytes);
+          filled[op.host_buffer.index] = op;
+        }
+        if (op.work != Work::store || !op.host_buffer.valid()) continue;
+        REQUIRE(filled.count(op.host_buffer.index) == 1);
+        const Op& copy = filled[op.host_buffer.index];
+        CHECK(copy.range == op.range);
+        CHECK(copy.states == op.states);
+        CHECK(copy.bytes == op.bytes);
+        in_staging += op.bytes.value;
+      }
+      for (const Buffer& buffer : save.buffers)
+        if (buffer.role == Role::checkpoint) CHECK(buffer.memory == Memory::pinned);
+      // What a policy keeps on the device, and the parameters.
+      std::int64_t expected = owned * size_of(precision.params);
+      for (const Buffer& buffer : save.buffers)
+        if (buffer.role == Role::state && buffer.memory == Memory::device)
+          expected += buffer.holds.numel().value * state_bytes_per_element(precision, buffer.states);
+      CHECK(in_staging == expected);
+    }
+  }
+}
+
+TEST_CASE("a load brings every state of every owned element once; load_params only masters") {
+  for (const RankCase& rank : cases()) {
+    for (const Candidate& candidate : test::candidates_for(rank.rank)) {
+      INFO(rank.name << ": " << test::text_of(candidate));
+      const Precision precision = precision_of(*rank.job, candidate.policy);
+      const std::int64_t owned = rank.rank.owned.value;
+      const auto fetched = [&](LifePart part, std::uint8_t state) {
+        return elements_of(lower_part(rank.rank, candidate, part), state,
+                           [](const Op& op) { return is_work(op, Work::fetch); });
+      };
+      const bool from_masters = precision.master_bytes() > 0 && !precision.keeps_remainders();
+      for (const LifePart part : {LifePart::load, LifePart::reload}) {
+        CHECK(fetched(part, kExpAvg) == owned);
+        CHECK(fetched(part, kExpAvgSq) == owned);
+        if (precision.master_bytes() > 0) CHECK(fetched(part, kMaster) == owned);
+        if (from_masters) CHECK(fetched(part, kParams) == 0);
+      }
+      CHECK(fetched(LifePart::load_params, kMoments) == 0);
+      const bool masters = from_masters && !precision.optimizer_holds_masters();
+      CHECK(fetched(LifePart::load_params, kMaster) + fetched(LifePart::load_params, kParams) == owned);
+      if (masters) CHECK(fetched(LifePart::load_params, kMaster) == owned);
+    }
+  }
+}
+
+TEST_CASE("parameters are made of loaded masters, each once, and gathered whole") {
+  for (const RankCase& rank : cases()) {
+    for (const Candidate& candidate : test::candidates_for(rank.rank)) {
+      INFO(rank.name << ": " << test::text_of(candidate));
+      for (const LifePart part : {LifePart::load, LifePart::load_params, LifePart::reload}) {
+        const Plan plan = lower_part(rank.rank, candidate, part);
+        CHECK(elements_of(plan, kParams, [](const Op& op) {
+                return op.work == Work::cast || (op.kind == OpKind::copy_h2d && op.host_buffer.valid());
+              }) == rank.rank.owned.value);
+        std::int64_t gathered = 0;
+        for (const Op& op : plan.ops) gathered += op.work == Work::all_gather ? op.bytes.value : 0;
+        std::int64_t sharded = 0;
+        for (const BufferLayout& buffer : rank.stage->buffers) sharded += buffer.shards > 1 ? buffer.numel.value : 0;
+        if (rank.job->precision.fp8_param_gather) continue;  // of which some are a byte
+        CHECK(gathered == sharded * size_of(rank.job->precision.params));
+      }
+    }
+  }
+}
+
+// The point of chunking: no part of a life has more state on the device than what stays and the windows of a step.
+TEST_CASE("state on the device stays within the windows of a step, from init on") {
+  for (const RankCase& rank : cases()) {
+    const Precision& precision = rank.job->precision;
+    for (const Candidate& candidate : test::candidates_for(rank.rank)) {
+      std::int64_t windows = 1;
+      std::int64_t numel = candidate.chunk_numel.value;
+      if (candidate.policy == Policy::windowed) {
+        windows = 2;
+        numel = (candidate.chunk_size_mb << 20) / precision.moment_bytes();
+        if (numel == 0) numel = rank.rank.owned.value;
+      } else if (candidate.policy == Policy::pipelined) {
+        windows = candidate.slots;
+      } else if (candidate.policy != Policy::chunked) {
+        continue;
+      }
+      INFO(rank.name << ": " << test::text_of(candidate));
+      const std::vector<Plan> life = life_of_rank(rank.rank, candidate);
+      std::int64_t stays = 0;
+      for (const Buffer& buffer : part_of(life, LifePart::step).buffers)
+        if (buffer.initial && buffer.role == Role::state && buffer.memory == Memory::device)
+          stays += buffer.bytes.value;
+      // A shard larger than the chunk is a chunk of its own; slots cut shards. On top: what torch rounds up.
+      const std::int64_t largest = largest_shard(rank.rank).value;
+      const std::int64_t most = candidate.policy == Policy::pipelined ? numel : std::max(numel, largest);
+      const std::int64_t asked = std::min(most, 2 * rank.rank.owned.value) * precision.state_bytes();
+      const std::int64_t bound = stays + windows * (asked + rounded_up(rank.rank) + (std::int64_t{2} << 20));
+      for (const Plan& plan : life) {
+        INFO(name_of(plan.part));
+        CHECK(test::state_peak(plan).value <= bound);
+      }
+      // The same of all that lives, where nothing is computed.
+      std::int64_t between = initial_device_bytes(part_of(life, LifePart::step)).value;
+      for (const LifePart part :
+           {LifePart::init, LifePart::load, LifePart::load_params, LifePart::reload, LifePart::save})
+        CHECK(test::live_peak(part_of(life, part)).value <= between - stays + bound);
+    }
+  }
+}
