@@ -1,5 +1,7 @@
 // execute_life(): a life on real GPUs, one host thread a rank (rank_life.hpp).
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "models/errors.hpp"
 #include "replay/device_memory.hpp"
@@ -50,6 +52,25 @@ Needs needs_of(const OwnPart& own, std::span<const LifeRank> all, const LifeScri
   return needs;
 }
 
+/// A save that failed on one rank leaves what others had finished. Where other processes save too, the next save
+/// removes it.
+void remove_half_checkpoint(const LifeShared& shared) noexcept {
+  if (shared.saving.empty() || shared.processes != nullptr) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(shared.saving, ignored);
+}
+
+std::vector<RankLifeRecord> run_lives(std::span<const LifeRank> ranks, std::span<const RankPlace> places,
+                                      LifeShared& shared) {
+  try {
+    return run_threads(ranks.size(), shared,
+                       [&](std::size_t i) { return run_rank_life(ranks[i], i, places[i], shared); });
+  } catch (...) {
+    remove_half_checkpoint(shared);
+    throw;
+  }
+}
+
 }  // namespace
 
 LifeRun execute_life(std::span<const LifeRank> ranks, const LifeScript& script, const ExecuteOptions& given) {
@@ -81,8 +102,7 @@ LifeRun execute_life(std::span<const LifeRank> ranks, const LifeScript& script, 
   run.provenance = provenance(machine, part.devices, !shared.ids.empty());
 
   const std::vector<RankPlace> places = places_of(part);
-  std::vector<RankLifeRecord> records =
-      run_threads(own.size(), shared, [&](std::size_t i) { return run_rank_life(own[i], i, places[i], shared); });
+  std::vector<RankLifeRecord> records = run_lives(own, places, shared);
   for (RankLifeRecord& record : records) {
     run.remarks.insert(run.remarks.end(), record.remarks.begin(), record.remarks.end());
     run.ranks.push_back(std::move(record.numbers));

@@ -12,6 +12,7 @@
 #include "kernels/elementwise.hpp"
 #include "models/errors.hpp"
 #include "models/live_meter.hpp"
+#include "replay/checkpoint/directory.hpp"
 #include "replay/life_checkpoint.hpp"
 #include "replay/life_exchange.hpp"
 #include "replay/state_init.hpp"
@@ -221,11 +222,13 @@ class RankLife {
     const auto begin = Clock::now();
     const checkpoint::Description what = describe_checkpoint(plan(), shared_.job_ranks, place_);
     checkpoint_.begin_save(*programs_[wanted(LifePart::save)], event.directory, what);
+    shared_.meet([&] { shared_.saving = checkpoint::partial_path(event.directory, place_.steps); });
     run_part(LifePart::save);
     checkpoint_.finish_save();
     shared_.meet([&] {
       if (shared_.processes == nullptr || shared_.processes->rank() == 0)
         shared_.committed = checkpoint::commit(event.directory, what, shared_.script.keep);
+      shared_.saving.clear();
     });
     shared_.meet([&] { share_path(); });
     checkpoint_.end_save();

@@ -1,4 +1,5 @@
-// A job's lives on two ranks and on one, under resident and another policy: what tests compare.
+// Lives of tiny jobs: plans of all parts, compiled; recipes and policies that lives are tried on; directories that go
+// away again.
 #pragma once
 
 #include <unistd.h>
@@ -8,58 +9,121 @@
 #include <vector>
 
 #include "planner/host_plans.hpp"
-#include "replay/life_equivalence.hpp"
-#include "replay/life_files.hpp"
+#include "replay/life_reference.hpp"
 #include "tests/replay/replay_cases.hpp"
 
 namespace ebb::test {
 
-inline std::vector<Plan> life_plans(Job job, const Candidate& candidate, int gpus) {
-  job.parallel.gpus = gpus;
-  return host_life(job, candidate).plans;
+struct Life {
+  std::vector<Plan> plans;
+  std::vector<replay::LifeRank> ranks;
+};
+
+inline std::vector<replay::LifeRank> compile_ranks(const std::vector<Plan>& plans) {
+  std::vector<replay::LifeRank> ranks;
+  for (std::size_t first = 0; first < plans.size();) {
+    std::vector<const Plan*> parts;
+    std::size_t end = first;
+    while (end < plans.size() && plans[end].rank == plans[first].rank) parts.push_back(&plans[end++]);
+    ranks.push_back({replay::compile_life(parts, "life.json")});
+    first = end;
+  }
+  return ranks;
 }
 
-class TwoRankLife {
- public:
-  TwoRankLife(const Job& job, const Candidate& policy, int own = 2)
-      : resident_(replay::life_of(life_plans(job, {.policy = Policy::resident}, own), "resident.json")),
-        policy_(replay::life_of(life_plans(job, policy, own), "policy.json")),
-        resident_other_(replay::life_of(life_plans(job, {.policy = Policy::resident}, 3 - own), "resident.json")),
-        policy_other_(replay::life_of(life_plans(job, policy, 3 - own), "policy.json")),
-        directory_(std::filesystem::temp_directory_path() / ("ebb_life_test_" + std::to_string(::getpid()))) {}
-  ~TwoRankLife() {
-    std::error_code ignored;
-    std::filesystem::remove_all(directory_, ignored);
-  }
-  TwoRankLife(const TwoRankLife&) = delete;
-  TwoRankLife& operator=(const TwoRankLife&) = delete;
+inline Life life_of(const Job& job, const Candidate& candidate) {
+  Life life;
+  life.plans = host_life(job, candidate).plans;
+  life.ranks = compile_ranks(life.plans);
+  return life;
+}
 
-  /// Of the policy's plans on its own number of ranks.
-  template <class Change>
-  void change_policy(Change change) {
-    std::vector<Plan> plans = *policy_.plans;
-    for (Plan& plan : plans) change(plan);
-    policy_ = replay::life_of(std::move(plans), "policy.json");
+class TemporaryDirectory {
+ public:
+  explicit TemporaryDirectory(const std::string& name) {
+    static int number = 0;
+    path_ = std::filesystem::temp_directory_path() /
+            ("ebb-" + name + "-" + std::to_string(getpid()) + "-" + std::to_string(number++));
+    std::filesystem::create_directories(path_);
   }
-  std::string directory() const { return directory_.string(); }
-  replay::LifeExecutor executor() const { return replay::cpu_executor({policy_.ranks, policy_other_.ranks}); }
-  replay::LifeEquivalence compare(const replay::LifeShape& shape) const { return compare(shape, executor()); }
-  replay::LifeEquivalence compare(const replay::LifeShape& shape, const replay::LifeExecutor& executor,
-                                  const replay::TrainingOptions& training = {}) const {
-    replay::LifeComparison comparison;
-    comparison.training = training;
-    comparison.shape = shape;
-    comparison.disturbed = replay::standard_life(replay::kShortLife);
-    comparison.disturbed.reshard = shape.reshard;
-    comparison.directory = directory();
-    if (!shape.reshard) return replay::compare_lives({resident_.ranks, {}}, {policy_.ranks, {}}, comparison, executor);
-    return replay::compare_lives({resident_.ranks, resident_other_.ranks}, {policy_.ranks, policy_other_.ranks},
-                                 comparison, executor);
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
   }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  std::string path() const { return path_.string(); }
 
  private:
-  replay::LifeFile resident_, policy_, resident_other_, policy_other_;
-  std::filesystem::path directory_;
+  std::filesystem::path path_;
 };
+
+struct LifeJob {
+  std::string name;
+  Job job;
+  replay::TrainingOptions training;
+};
+
+inline Job life_job(int gpus) {
+  Job job = tiny_job();
+  job.parallel.gpus = gpus;
+  job.model.layers = 1;
+  job.model.vocab = 96;
+  return job;
+}
+
+/// The recipes of a life without FP8, on so many ranks.
+inline std::vector<LifeJob> life_jobs(int gpus) {
+  std::vector<LifeJob> jobs;
+  const auto add = [&](const char* name, auto change, replay::TrainingOptions training = {}) {
+    Job job = life_job(gpus);
+    change(job);
+    jobs.push_back({name, std::move(job), training});
+  };
+  add("bf16 parameters, fp32 state", [](Job&) {});
+  add("bf16 moments, the optimizer's masters", [](Job& job) {
+    job.precision.exp_avg = job.precision.exp_avg_sq = Dtype::bf16;
+    job.precision.remainders = false;
+  });
+  add("fp32 moments, the optimizer's masters, bf16 gradients", [](Job& job) {
+    job.precision.grads = Dtype::bf16;
+    job.precision.precision_aware = true;
+    job.precision.remainders = false;
+  });
+  replay::TrainingOptions scaled;
+  scaled.scaling = {.on = true, .initial = 65536.0F, .interval = 4, .hysteresis = 1};
+  add(
+      "fp16 parameters, loss scaling", [](Job& job) { job.precision.params = Dtype::fp16; }, scaled);
+  return jobs;
+}
+
+inline std::vector<Candidate> life_candidates(std::int64_t owned) {
+  return {
+      {.policy = Policy::resident},
+      {.policy = Policy::full_reload},
+      {.policy = Policy::chunked, .chunk_numel = {owned / 7}},
+      {.policy = Policy::windowed, .chunk_size_mb = 1, .fraction = 0.5},
+      {.policy = Policy::windowed},
+      {.policy = Policy::pipelined, .chunk_numel = {owned / 9 | 1}, .slots = 3},
+  };
+}
+
+inline std::int64_t owned_by_first(const Job& job) {
+  return owned_of(host_plans(job, {.policy = Policy::resident}).plans.front());
+}
+
+inline replay::LifeEvent init() { return {.kind = replay::LifeEvent::Kind::init, .directory = {}}; }
+inline replay::LifeEvent steps(int count) {
+  return {.kind = replay::LifeEvent::Kind::steps, .steps = count, .directory = {}};
+}
+inline replay::LifeEvent save(const std::string& directory) {
+  return {.kind = replay::LifeEvent::Kind::save, .directory = directory};
+}
+inline replay::LifeEvent load(const std::string& directory) {
+  return {.kind = replay::LifeEvent::Kind::load, .directory = directory};
+}
+inline replay::LifeEvent load_params(const std::string& directory) {
+  return {.kind = replay::LifeEvent::Kind::load_params, .directory = directory};
+}
 
 }  // namespace ebb::test

@@ -11,7 +11,7 @@
 
 #include "models/plan_json.hpp"
 #include "tests/catch.hpp"
-#include "tests/replay/life_cases.hpp"
+#include "tests/replay/life_pairs.hpp"
 
 using namespace ebb;
 using namespace ebb::test;

@@ -9,7 +9,7 @@
 #include "models/errors.hpp"
 #include "replay/life_files.hpp"
 #include "tests/catch.hpp"
-#include "tests/replay/life_cases.hpp"
+#include "tests/replay/life_pairs.hpp"
 
 using namespace ebb;
 using namespace ebb::replay;

@@ -4,7 +4,7 @@
 // cross ranks and chunks, masters that the optimizer holds, and fp16 with loss scaling. The orders of held-back streams
 // are run for every recipe and policy on two ranks with fp32 moments.
 #include "tests/catch.hpp"
-#include "tests/replay/life_cases.hpp"
+#include "tests/replay/life_pairs.hpp"
 
 using namespace ebb;
 using namespace ebb::replay;
@@ -61,12 +61,12 @@ void row(Fp8Recipe recipe, Dtype moments) {
 
 }  // namespace
 
-TEST_CASE("bf16, fp32 moments") { row(Fp8Recipe::none, Dtype::fp32); }
-TEST_CASE("bf16, bf16 moments") { row(Fp8Recipe::none, Dtype::bf16); }
-TEST_CASE("FP8 in blocks, fp32 moments") { row(Fp8Recipe::blockwise, Dtype::fp32); }
-TEST_CASE("FP8 in blocks, bf16 moments") { row(Fp8Recipe::blockwise, Dtype::bf16); }
-TEST_CASE("MXFP8, fp32 moments") { row(Fp8Recipe::mxfp8, Dtype::fp32); }
-TEST_CASE("MXFP8, bf16 moments") { row(Fp8Recipe::mxfp8, Dtype::bf16); }
+TEST_CASE("bf16 weights with fp32 moments") { row(Fp8Recipe::none, Dtype::fp32); }
+TEST_CASE("bf16 weights with bf16 moments") { row(Fp8Recipe::none, Dtype::bf16); }
+TEST_CASE("FP8 in blocks with fp32 moments") { row(Fp8Recipe::blockwise, Dtype::fp32); }
+TEST_CASE("FP8 in blocks with bf16 moments") { row(Fp8Recipe::blockwise, Dtype::bf16); }
+TEST_CASE("MXFP8 with fp32 moments") { row(Fp8Recipe::mxfp8, Dtype::fp32); }
+TEST_CASE("MXFP8 with bf16 moments") { row(Fp8Recipe::mxfp8, Dtype::bf16); }
 
 TEST_CASE("FP8 with a scale a tensor") {
   for (const Candidate& candidate : kCandidates)
@@ -86,13 +86,13 @@ TEST_CASE("masters that the optimizer holds") {
   for (const Candidate& candidate : kCandidates) lives(job, candidate, 2, false);
 }
 
-TEST_CASE("fp32 parameters, which are their own masters") {
+TEST_CASE("fp32 parameters that are their own masters") {
   Job job = matrix_job(Fp8Recipe::none, Dtype::fp32);
   job.precision.params = Dtype::fp32;
   for (const Candidate& candidate : kCandidates) lives(job, candidate, 2, false);
 }
 
-TEST_CASE("fp16 parameters, the loss scaled") {
+TEST_CASE("fp16 parameters with a scaled loss") {
   Job job = matrix_job(Fp8Recipe::none, Dtype::fp32);
   job.precision.params = Dtype::fp16;
   const TwoRankLife life(job, kCandidates[1]);

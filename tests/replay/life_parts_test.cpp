@@ -1,11 +1,14 @@
-// Parts of two lives side by side: what makes an offload fail (a peak that is not lower, one that is not the planned
-// one, more state on the device than the chunks allow), and bounds of state by hand.
-#include "replay/life_parts.hpp"
+// Parts of a life on GPUs that need none: which parts a script runs, masters that the host makes, numbers that travel.
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
 
-#include <memory>
-
-#include "replay/life_equivalence.hpp"
-#include "replay/life_residency.hpp"
+#include "kernels/elementwise.hpp"
+#include "models/errors.hpp"
+#include "replay/host_masters.hpp"
+#include "replay/life_exchange.hpp"
+#include "replay/life_sequence.hpp"
 #include "tests/catch.hpp"
 
 using namespace ebb;
@@ -13,145 +16,123 @@ using namespace ebb::replay;
 
 namespace {
 
-/// A rank with 1,000 elements in shards of 400, 100, 100 and 400, fp32 state; its parts hold `state` bytes of it.
-struct Rank {
-  std::vector<std::unique_ptr<Plan>> plans;
-  LifeRank rank;
+using Kind = LifeEvent::Kind;
 
-  Rank(Candidate candidate, Bytes state) {
-    for (const LifePart part :
-         {LifePart::step, LifePart::init, LifePart::load, LifePart::first_step, LifePart::skip, LifePart::save}) {
-      auto plan = std::make_unique<Plan>();
-      plan->candidate = candidate;
-      plan->part = part;
-      plan->precision = {};
-      for (const std::int64_t numel : {400, 100, 100, 400}) {
-        PlanShard shard;
-        shard.numel = {numel};
-        plan->shards.push_back(shard);
-      }
-      plan->buckets.push_back({{0}, {1000}});
-      Buffer window;
-      window.name = "window";
-      window.bytes = state;
-      window.role = Role::state;
-      window.states = part == LifePart::init ? std::uint8_t{kMaster} : std::uint8_t{kAllState};
-      plan->buffers.push_back(window);
-      Op op;
-      op.kind = OpKind::allocate;
-      op.buffer = BufferId{0};
-      plan->ops.push_back(op);
-      op.kind = OpKind::release;
-      plan->ops.push_back(op);
-      Program program;
-      program.plan = plan.get();
-      rank.programs[static_cast<std::size_t>(part)] = program;
-      plans.push_back(std::move(plan));
-    }
+LifePrograms programs_with(std::initializer_list<LifePart> parts) {
+  LifePrograms programs;
+  for (const LifePart part : parts) programs[static_cast<std::size_t>(part)].emplace();
+  return programs;
+}
+
+const auto kAll =
+    programs_with({LifePart::init, LifePart::load, LifePart::load_params, LifePart::reload, LifePart::first_step,
+                   LifePart::first_skip, LifePart::step, LifePart::skip, LifePart::save});
+
+std::string error_of(const LifeScript& script, const LifePrograms& programs) {
+  try {
+    parts_of(script, programs);
+  } catch (const InputError& error) {
+    return error.what();
   }
-};
-
-LifeRecord life_with(const std::vector<PartPeak>& peaks) {
-  LegRecord leg;
-  leg.ranks = {0};
-  leg.numbers.resize(1);
-  leg.numbers[0].peaks = peaks;
-  return {leg};
+  return "";
 }
 
-std::vector<PartPeak> peaks_of(std::int64_t init, std::int64_t first, std::int64_t step, std::int64_t skip,
-                               std::int64_t save, std::int64_t load) {
-  std::vector<PartPeak> peaks;
-  for (const auto& [part, bytes] :
-       {std::pair(LifePart::init, init), std::pair(LifePart::first_step, first), std::pair(LifePart::step, step),
-        std::pair(LifePart::skip, skip), std::pair(LifePart::save, save), std::pair(LifePart::load, load)})
-    peaks.push_back({part, {bytes}, {bytes}});
-  return peaks;
+/// To the nearest, even ones first, by arithmetic: 7 or 10 bits behind the first; fp16 has none below 2^-24.
+float rounded(float x, Dtype type) {
+  if (x == 0 || type == Dtype::fp32) return x;
+  const int bits = type == Dtype::bf16 ? 7 : 10;
+  const int exponent = type == Dtype::fp16 ? std::max(std::ilogb(x), -14) : std::ilogb(x);
+  return static_cast<float>(
+      std::ldexp(std::rint(std::ldexp(static_cast<double>(x), bits - exponent)), exponent - bits));
 }
 
-const std::vector<PartPeak> kResident = peaks_of(9000, 20000, 20000, 10000, 18000, 18000);
-constexpr Candidate kChunked{.policy = Policy::chunked, .chunk_numel = {250}};
-constexpr Candidate kFull{.policy = Policy::full_reload};
-
-LifeEquivalence compared(const Candidate& candidate, Bytes state, const std::vector<PartPeak>& peaks) {
-  const Rank resident({.policy = Policy::resident}, {12000});
-  const Rank policy(candidate, state);
-  const LifeRecord a = life_with(kResident);
-  const LifeRecord b = life_with(peaks);
-  LifeEquivalence result;
-  result.policy = name_of(candidate.policy);
-  result.baseline = a;
-  result.parts = compare_parts({a, std::span(&resident.rank, 1), {}}, {b, std::span(&policy.rank, 1), {}});
-  result.unplanned = unplanned(b);
-  return result;
-}
-
-const std::vector<PartPeak> kLower = peaks_of(6000, 11000, 11000, 9000, 6000, 11000);
+LifeEvent steps(int count) { return {.kind = Kind::steps, .steps = count}; }
 
 }  // namespace
 
-TEST_CASE("Lower peaks in every part hold; each part that is not lower fails, with its name") {
-  CHECK(compared(kChunked, {4800}, kLower).holds());
-  CHECK(compared(kChunked, {4800}, kLower).parts.size() == 7);
-  for (std::size_t i = 0; i < kLower.size(); ++i) {
-    std::vector<PartPeak> peaks = kLower;
-    peaks[i].live = peaks[i].planned = kResident[i].live;
-    const LifeEquivalence result = compared(kChunked, {4800}, peaks);
-    CHECK(result.lower() == (peaks[i].part == LifePart::skip));
-    if (peaks[i].part != LifePart::skip) CHECK(to_text(result).find("NOT lower") != std::string::npos);
+TEST_CASE("a life's parts: first what makes state, then what has it, each kind of step with its skip") {
+  using enum LifePart;
+  const LifeScript script{
+      .training = {}, .events = {{Kind::init}, {Kind::load_params}, steps(20), {Kind::save}, {Kind::load}, steps(1)}};
+  CHECK(parts_of(script, kAll) ==
+        std::vector{init, load_params, first_skip, first_step, step, skip, save, reload, step, skip});
+  const LifeScript resumed{.training = {}, .events = {{Kind::init}, {Kind::load}, steps(1)}};
+  CHECK(parts_of(resumed, programs_with({init, load, step})) == std::vector{init, load, step});
+}
+
+TEST_CASE("a life's parts: what cannot come where it stands is refused before anything is allocated") {
+  const auto of = [](std::vector<LifeEvent> events) { return LifeScript{.training = {}, .events = std::move(events)}; };
+  CHECK(error_of(of({steps(1)}), kAll).find("begins with init") != std::string::npos);
+  CHECK(error_of(of({{Kind::init}, {Kind::init}}), kAll).find("init comes once") != std::string::npos);
+  CHECK(error_of(of({{Kind::init}, {Kind::save}}), kAll).find("no state to save") != std::string::npos);
+  CHECK(error_of(of({{Kind::init}, steps(1), {Kind::load_params}}), kAll).find("before the first step") !=
+        std::string::npos);
+  CHECK(error_of(of({{Kind::init}, steps(1), {Kind::load}}), programs_with({LifePart::init, LifePart::first_step}))
+            .find("no plan of part reload") != std::string::npos);
+}
+
+TEST_CASE("host masters: fp32 of the rounded initial values, by padded element, wherever they lie") {
+  constexpr std::int64_t kNumel = 150'000;  // several threads' parts
+  constexpr std::int64_t kFirst = 1'001;    // odd: in the midst of a draw of four
+  for (const Dtype type : {Dtype::bf16, Dtype::fp16, Dtype::fp32}) {
+    std::vector<std::byte> pinned(64 + 4 * kNumel + 32, std::byte{0x55});
+    const HostMasters masters{{{{kFirst}, {kNumel - 10}, {64}}, {{kFirst + kNumel - 10}, {10}, {64 + 4 * kNumel - 8}}}};
+    HostPool pool({0, 0, 0});
+    make_host_masters(pool, masters, type, 7, pinned.data());
+    std::vector<float> drawn(static_cast<std::size_t>(kNumel));
+    const kernels::Run run{0, kFirst, kNumel};
+    kernels::fill_random_ref(kernels::Type::fp32, drawn.data(), {&run, 1}, 7, 1.0F);
+    bool right = true;
+    for (std::int64_t i = 0; i < kNumel; ++i) {
+      float made = 0;
+      const std::int64_t at = i < kNumel - 10 ? 64 + 4 * i : 64 + 4 * kNumel - 8 + 4 * (i - kNumel + 10);
+      std::memcpy(&made, pinned.data() + at, 4);
+      const float x = drawn[static_cast<std::size_t>(i)];
+      right = right && made == rounded(x, type);
+    }
+    CHECK(right);
+    CHECK(pinned[63] == std::byte{0x55});
+    CHECK(pinned[64 + 4 * (kNumel - 10)] == std::byte{0x55});  // between the runs
   }
 }
 
-TEST_CASE("An offload that does nothing fails, whatever the policy") {
-  CHECK_FALSE(compared(kChunked, {12000}, kResident).lower());
-  CHECK_FALSE(compared(kFull, {12000}, kResident).lower());
-  CHECK(to_text(compared(kFull, {12000}, kResident)).find("NOT an offload") != std::string::npos);
-}
-
-TEST_CASE("Windowed brings all masters at init, so that its peak there may be resident's, and no other one") {
-  constexpr Candidate windowed{.policy = Policy::windowed, .chunk_size_mb = 1};
-  CHECK(compared(windowed, {4800}, peaks_of(9000, 11000, 11000, 9000, 6000, 11000)).holds());
-  CHECK_FALSE(compared(windowed, {4800}, peaks_of(9001, 11000, 11000, 9000, 6000, 11000)).lower());
-  CHECK_FALSE(compared(windowed, {4800}, peaks_of(9000, 11000, 11000, 9000, 18000, 11000)).lower());
-  CHECK_FALSE(compared(kChunked, {4800}, peaks_of(9000, 11000, 11000, 9000, 6000, 11000)).lower());
-}
-
-TEST_CASE("Full reload may build, save and load as high as resident does, and not higher") {
-  CHECK(compared(kFull, {12000}, peaks_of(9000, 19000, 19000, 20000, 18000, 18000)).lower() == false);  // whole life
-  CHECK(compared(kFull, {12000}, peaks_of(9000, 19000, 19000, 19000, 18000, 18000)).holds());
-  CHECK_FALSE(compared(kFull, {12000}, peaks_of(9001, 19000, 19000, 19000, 18000, 18000)).lower());
-  CHECK_FALSE(compared(kFull, {12000}, peaks_of(9000, 19000, 19000, 19000, 18000, 18001)).lower());
-}
-
-TEST_CASE("A live peak that is not the planned one fails, above or below") {
-  for (const std::int64_t change : {-1, 1}) {
-    std::vector<PartPeak> peaks = kLower;
-    peaks[4].live.value += change;
-    const LifeEquivalence result = compared(kChunked, {4800}, peaks);
-    CHECK_FALSE(result.holds());
-    CHECK(result.unplanned.find("save") != std::string::npos);
-  }
-}
-
-TEST_CASE("State on the device stays under max(N, largest shard): here the shard of 400, or two in N = 250") {
-  // 400 elements of 12 bytes; at most 3 shards begin in 400 elements, each tensor aligned to 256, each window to 512.
-  const Rank chunked(kChunked, {0});
-  const auto bound = state_bound(*chunked.plans.front());
-  REQUIRE(bound);
-  CHECK(bound->value >= 4800);
-  CHECK(bound->value <= 4800 + 3 * 3 * 256 + 3 * 512);
-  CHECK(compared(kChunked, *bound, kLower).holds());
-  const LifeEquivalence over = compared(kChunked, *bound + Bytes{1}, kLower);
-  CHECK(over.lower());
-  CHECK_FALSE(over.bounded());
-  CHECK(to_text(over).find("OVER the bound") != std::string::npos);
-
-  const Rank pipelined({.policy = Policy::pipelined, .chunk_numel = {50}, .slots = 3}, {0});
-  CHECK(state_bound(*pipelined.plans.front())->value == 3 * (50 * 12 + 512));
-  // Windowed: all 4,000 bytes of masters and two windows of all moments, as a MiB holds them all.
-  const Rank windowed({.policy = Policy::windowed, .chunk_size_mb = 1}, {0});
-  const std::int64_t most = state_bound(*windowed.plans.front())->value;
-  CHECK(most >= 4000 + 2 * 8000);
-  CHECK(most <= 4000 + 2 * 8000 + 4 * 5 * 256 + 7 * 512);
-  CHECK_FALSE(state_bound(*Rank(kFull, {0}).plans.front()).has_value());
+TEST_CASE("a life's numbers travel between processes bit for bit, nan included") {
+  LifeNumbers numbers;
+  numbers.steps = {{.loss = 0.1, .sum_of_squares = 3.25F, .digest = 0xfedcba9876543210ULL},
+                   {.loss = -0.0,
+                    .sum_of_squares = std::numeric_limits<float>::quiet_NaN(),
+                    .digest = 0,
+                    .skipped = true,
+                    .loss_scale = 65536.0F}};
+  numbers.place = {
+      .steps = 2, .adam_steps = 1, .seed = 0xffffffffffffffffULL, .loss_scale = 0.5F, .good_steps = 3, .hysteresis = 1};
+  numbers.final_state = 0x8000000000000001ULL;
+  numbers.parameters = 17;
+  numbers.strays = 2;
+  numbers.peaks = {{LifePart::save, {5}, {6}}};
+  numbers.checkpoints = {{true, "/a \"b\"/step-00000002", {1LL << 50}, 0.25, 1.0 / 3}};
+  numbers.memory.live_peak = {9};
+  numbers.memory.live_by_phase = {{Phase::save, {8}}};
+  numbers.memory.driver_peak = Bytes{11};
+  const auto [rank, there] = life_from_text(to_text(3, numbers));
+  CHECK(rank == 3);
+  REQUIRE(there.steps.size() == 2);
+  CHECK(there.steps[0] == numbers.steps[0]);
+  CHECK(std::signbit(there.steps[1].loss));
+  CHECK(std::isnan(there.steps[1].sum_of_squares));
+  CHECK(there.steps[1].skipped);
+  CHECK(there.steps[1].loss_scale == 65536.0F);
+  CHECK(there.place == numbers.place);
+  CHECK(there.final_state == numbers.final_state);
+  CHECK(there.parameters == 17);
+  CHECK(there.strays == 2);
+  REQUIRE(there.peaks.size() == 1);
+  CHECK(there.peaks[0].part == LifePart::save);
+  CHECK(there.peaks[0].live == Bytes{5});
+  CHECK(there.peaks[0].planned == Bytes{6});
+  REQUIRE(there.checkpoints.size() == 1);
+  CHECK(there.checkpoints[0].directory == numbers.checkpoints[0].directory);
+  CHECK(there.checkpoints[0].bytes == numbers.checkpoints[0].bytes);
+  CHECK(there.checkpoints[0].storage_seconds == 1.0 / 3);
+  CHECK(there.memory == numbers.memory);
 }

@@ -1,5 +1,6 @@
 # Plans come from the planner: tests may link both halves.
 ebb_test(replay_tests LIBS ebb_replay_command ebb_planner SOURCES
+  replay/carry_over_test.cpp
   replay/consequences_test.cpp
   replay/device_lives_test.cpp
   replay/engine_parts_test.cpp
@@ -9,16 +10,23 @@ ebb_test(replay_tests LIBS ebb_replay_command ebb_planner SOURCES
   replay/host_limits_test.cpp
   replay/host_region_test.cpp
   replay/issue_plan_test.cpp
+  replay/life_parts_test.cpp
   replay/measured_replay_test.cpp
   replay/mutation_test.cpp
   replay/oracle_test.cpp
   replay/preflight_test.cpp
   replay/processes_test.cpp
   replay/program_fuzz_test.cpp
+  replay/program_life_test.cpp
   replay/program_test.cpp
   replay/reference_test.cpp
   replay/run_exchange_test.cpp
   replay/torch_memory_test.cpp
+)
+# Whole lives on the reference.
+ebb_test(life_reference_tests LIBS ebb_replay ebb_planner SOURCES
+  replay/life_mutation_test.cpp
+  replay/life_reference_test.cpp
 )
 target_link_libraries(replay_tests PRIVATE nlohmann_json::nlohmann_json)
 target_compile_definitions(replay_tests PRIVATE EBB_REPLAY_BINARY="$<TARGET_FILE:ebb-replay>")
@@ -28,6 +36,9 @@ if(EBB_HAVE_CUDA)
   add_executable(execute_gpu_check replay/execute_gpu_check.cpp)
   target_link_libraries(execute_gpu_check PRIVATE ebb_replay_gpu ebb_planner fmt::fmt)
   target_compile_definitions(execute_gpu_check PRIVATE EBB_TEST_DATA="tests/data")
+  add_executable(life_gpu_check replay/life_gpu_check.cpp)
+  target_link_libraries(life_gpu_check PRIVATE ebb_replay_gpu ebb_planner fmt::fmt CUDA::cudart_static)
+  target_compile_definitions(life_gpu_check PRIVATE EBB_TEST_DATA="tests/data")
   add_executable(store_gpu_check replay/gpu/store_gpu_check.cpp)
   target_link_libraries(store_gpu_check PRIVATE ebb_replay_gpu CUDA::cudart_static)
 endif()

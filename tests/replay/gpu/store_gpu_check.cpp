@@ -5,10 +5,12 @@
 #include <sys/mman.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <thread>
 #include <vector>
 
@@ -186,6 +188,40 @@ void check_backing(bool packed) {
   expect(free_bytes() >= before - (64 << 20), "nothing stays allocated");
 }
 
+/// Two plans of one life: what is alive stays where it is under its new number, and no byte of it changes.
+void check_take_up(bool packed) {
+  Plan first = plan_of({100, 7, 300, 1}, packed);
+  Plan next = plan_of({50, 300, 20, 100}, packed);
+  const char* names[] = {"a", "b", "c", "d"};
+  for (std::size_t b = 0; b < 4; ++b) first.buffers[b].name = names[b];
+  const char* later[] = {"e", "c", "f", "a"};
+  for (std::size_t b = 0; b < 4; ++b) next.buffers[b].name = later[b];
+  for (std::size_t b = 0; b < 4; ++b) next.buffers[b].initial = b == 1 || b == 3;
+  first.part = LifePart::init;
+  std::erase_if(next.ops, [&](const Op& op) { return op.buffer.index == 1 || op.buffer.index == 3; });
+  const Program before = program_of(first);
+  const Program after = program_of(next);
+  const std::vector<const Program*> both = {&before, &after};
+  DeviceMemory memory(both);
+  memory.allocate({2});
+  void* const a = memory.at({0});
+  void* const c = memory.at({2});
+  check(cudaMemset(c, 77, 300 << 20), "cudaMemset");
+  memory.take_up(1, Carry::between_parts);
+  expect(memory.at({3}) == a && memory.at({1}) == c, "live buffers stay where they are");
+  expect(memory.at({0}) == nullptr && memory.at({2}) == nullptr, "what is not alive is nowhere");
+  memory.allocate({2});
+  memory.allocate({0});
+  check(cudaMemset(memory.at({2}), 1, 20 << 20), "cudaMemset");
+  check(cudaMemset(memory.at({0}), 2, 50 << 20), "cudaMemset");
+  std::vector<unsigned char> bytes(300 << 20);
+  check(cudaMemcpy(bytes.data(), c, bytes.size(), cudaMemcpyDefault), "cudaMemcpy");
+  bool intact = true;
+  for (const unsigned char byte : bytes) intact = intact && byte == 77;
+  expect(intact, "what the next plan allocates lies beside them");
+  expect(memory.live() == Bytes{470LL << 20}, "live bytes go on");
+}
+
 /// A device that is full of cache gives it back; one that has too little says so.
 void check_retry() {
   const std::int64_t most = free_bytes() >> 20;
@@ -203,12 +239,35 @@ void check_retry() {
   }
 }
 
+/// Each rank has the largest of some numbers, nan and inf among them; and bytes are gathered as they are.
+bool largest_and_bytes(NcclComm& comm, int rank, int devices, void* stream) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const bool last = rank == devices - 1;
+  std::vector<float> numbers = {last ? 3.0F : 2.0F, rank == 0 ? kNan : kInf, last ? kInf : 1.0F, 0.0F};
+  const std::size_t bytes = numbers.size() * sizeof(float);
+  const DeviceBytes data = make_device_bytes({static_cast<std::int64_t>(bytes)});
+  check(cudaMemcpy(data.get(), numbers.data(), bytes, cudaMemcpyDefault), "cudaMemcpy");
+  comm.all_reduce_max(data.get(), {4}, stream);
+  std::vector<unsigned char> part(static_cast<std::size_t>(devices) * 5, static_cast<unsigned char>(200 + rank));
+  const DeviceBytes parts = make_device_bytes({static_cast<std::int64_t>(part.size())});
+  check(cudaMemcpy(parts.get(), part.data(), part.size(), cudaMemcpyDefault), "cudaMemcpy");
+  comm.all_gather_bytes(parts.get(), {5}, stream);
+  check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "cudaStreamSynchronize");
+  check(cudaMemcpy(numbers.data(), data.get(), bytes, cudaMemcpyDefault), "cudaMemcpy");
+  check(cudaMemcpy(part.data(), parts.get(), part.size(), cudaMemcpyDefault), "cudaMemcpy");
+  bool ok = numbers[0] == 3.0F && std::isnan(numbers[1]) && numbers[2] == kInf && numbers[3] == 0.0F;
+  for (std::size_t i = 0; i < part.size(); ++i) ok = ok && part[i] == 200 + i / 5;
+  return ok;
+}
+
 void check_nccl(int devices) {
   load_nccl();
   std::printf("NCCL %s on %d devices\n", nccl_version().c_str(), devices);
   const NcclId id = new_nccl_id();
   constexpr std::int64_t kPart = 1 << 20;
   std::vector<int> right(static_cast<std::size_t>(devices), 0);
+  std::vector<int> right_largest(static_cast<std::size_t>(devices), 0);
   const auto body = [&](int rank) {
     set_device(rank);
     NcclComm comm(id, rank, devices);
@@ -225,6 +284,7 @@ void check_nccl(int devices) {
     check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream.get())), "cudaStreamSynchronize");
     comm.check();
     check(cudaMemcpy(host.data(), data.get(), bytes, cudaMemcpyDefault), "cudaMemcpy");
+    right_largest[static_cast<std::size_t>(rank)] = largest_and_bytes(comm, rank, devices, stream.get());
     const auto sum = static_cast<float>(devices * (devices + 1) / 2 * devices);
     bool ok = true;
     for (const float value : host) ok = ok && value == sum;
@@ -241,6 +301,7 @@ void check_nccl(int devices) {
         }
       });
   }
+  for (const int ok : right_largest) expect(ok != 0, "the largest wins, nan before all, and bytes are gathered");
   for (const int ok : right) expect(ok != 0, "reduce-scatter, all-gather and all-reduce give the sum");
 }
 
@@ -253,6 +314,8 @@ int main(int argc, char** argv) {
     look_at_border();
     check_backing(false);
     check_backing(true);
+    check_take_up(false);
+    check_take_up(true);
     check_retry();
     check_nccl(static_cast<int>(machine.devices.size()));
   } catch (const std::exception& error) {

@@ -1,0 +1,254 @@
+// From one plan of a rank's life to the next: which buffer goes on as which, where an arena lays what outlives a part,
+// what device memory a life needs before it begins, and which events two plans share; on small plans by hand.
+#include "replay/carry_over.hpp"
+
+#include <functional>
+#include <string>
+
+#include "models/errors.hpp"
+#include "replay/device_layout.hpp"
+#include "replay/device_lives.hpp"
+#include "replay/device_memory.hpp"
+#include "replay/issue_plan.hpp"
+#include "replay/torch_memory.hpp"
+#include "tests/catch.hpp"
+
+using namespace ebb;
+using namespace ebb::replay;
+
+namespace {
+
+constexpr StreamId kCompute{0};
+constexpr StreamId kD2h{1};
+constexpr std::int64_t kMiB = 1 << 20;
+
+struct Draft {
+  Plan plan;
+
+  explicit Draft(LifePart part) {
+    plan.part = part;
+    plan.streams = {{"compute", StreamKind::compute}, {"d2h", StreamKind::d2h}, {"host", StreamKind::host}};
+  }
+  BufferId buffer(const char* name, std::int64_t bytes, bool initial = false, bool packed = false) {
+    Buffer made;
+    made.name = name;
+    made.bytes = {bytes};
+    made.initial = initial;
+    made.packed = packed;
+    plan.buffers.push_back(made);
+    return {static_cast<std::uint32_t>(plan.buffers.size() - 1)};
+  }
+  OpId op(OpKind kind, StreamId stream, BufferId on, std::vector<OpId> deps = {}, OpId after = {}) {
+    Op made;
+    made.kind = kind;
+    made.stream = stream;
+    made.buffer = on;
+    made.after = after;
+    made.deps_begin = static_cast<std::uint32_t>(plan.deps.size());
+    made.deps_count = static_cast<std::uint32_t>(deps.size());
+    plan.deps.insert(plan.deps.end(), deps.begin(), deps.end());
+    plan.ops.push_back(made);
+    return {static_cast<std::uint32_t>(plan.ops.size() - 1)};
+  }
+  OpId allocate(BufferId b) { return op(OpKind::allocate, kCompute, b); }
+  OpId release(BufferId b, OpId after = {}) { return op(OpKind::release, kCompute, b, {}, after); }
+};
+
+std::string error_of(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+Program program_of(const Plan& plan) {
+  Program program;
+  program.plan = &plan;
+  program.tensors.assign(plan.buffers.size(), 1);
+  return program;
+}
+
+/// Init makes "state"; a step brings a slot and activations and takes them away again; a skip plan stops behind its
+/// second op, where the slot is alive; a save has a window of its own.
+struct SmallLife {
+  Draft init{LifePart::init}, step{LifePart::step}, skip{LifePart::skip}, save{LifePart::save};
+  BufferId slot_of_step, slot_of_skip, window, activations;
+
+  explicit SmallLife(bool packed) {
+    init.buffer("params", 1024, true);
+    init.allocate(init.buffer("state", 512, false, packed));
+
+    activations = step.buffer("activations", 4096);
+    const BufferId state = step.buffer("state", 512, true, packed);
+    step.buffer("params", 1024, true);
+    slot_of_step = step.buffer("slot", 2048);
+    step.allocate(activations);
+    step.release(activations);
+    step.allocate(slot_of_step);
+    step.op(OpKind::kernel, kCompute, state);
+    step.release(slot_of_step);
+
+    slot_of_skip = skip.buffer("slot", 2048);
+    const BufferId again = skip.buffer("activations", 4096);
+    skip.buffer("state", 512, true, packed);
+    skip.buffer("params", 1024, true);
+    skip.allocate(again);
+    skip.release(again);
+    skip.allocate(slot_of_skip);
+    skip.release(slot_of_skip);
+
+    save.buffer("params", 1024, true);
+    save.buffer("state", 512, true, packed);
+    window = save.buffer("window", 1536);
+    save.allocate(window);
+    save.release(window);
+  }
+  std::vector<const Plan*> plans() const { return {&init.plan, &step.plan, &skip.plan, &save.plan}; }
+};
+
+}  // namespace
+
+TEST_CASE("carry-over: between parts every live buffer goes on under its name, wherever the next plan has it") {
+  const SmallLife life(false);
+  const std::vector<BufferId> from = carry_over(life.init.plan, {true, true}, life.step.plan, Carry::between_parts);
+  REQUIRE(from.size() == 4);
+  CHECK(!from[0].valid());
+  CHECK(from[1] == BufferId{1});  // state
+  CHECK(from[2] == BufferId{0});  // params
+  CHECK(!from[3].valid());
+}
+
+TEST_CASE("carry-over: a buffer too many, too few or of another size is refused by name") {
+  SmallLife life(false);
+  const auto carry = [&](std::vector<bool> alive, Carry when = Carry::between_parts) {
+    return error_of([&] { carry_over(life.init.plan, alive, life.step.plan, when); });
+  };
+  CHECK(contains(carry({true, false}), "buffer \"state\" should be alive"));
+  CHECK(carry({true, false}, Carry::behind_decision).empty());
+  life.init.buffer("leftover", 8);
+  CHECK(contains(carry({true, true, true}), "buffer \"leftover\" is alive and not known"));
+  CHECK(contains(carry({true, true, true}, Carry::behind_decision), "leftover"));
+  life.init.plan.buffers[2].name = "slot";
+  CHECK(contains(carry({true, true, true}), "buffer \"slot\" has 8 B and then 2048 B"));
+  life.init.plan.buffers[2].bytes = {2048};
+  CHECK(contains(carry({true, true, true}), "buffer \"slot\" is alive and not expected"));
+  CHECK(carry({true, true, true}, Carry::behind_decision).empty());
+}
+
+TEST_CASE("carry-over: a host buffer of the same name is another one") {
+  SmallLife life(false);
+  life.step.plan.buffers[1].memory = Memory::pinned;
+  const std::string error = error_of([&] {
+    carry_over(life.init.plan, {true, true}, life.step.plan, Carry::between_parts);
+  });
+  CHECK(contains(error, "buffer \"state\" is alive and not known"));
+}
+
+TEST_CASE("arena of a life: what outlives a part lies still in all of them, and shares its bytes with nothing") {
+  const SmallLife life(true);
+  const std::vector<const Plan*> plans = life.plans();
+  const LifeArena arena = place_life(plans);
+  const auto at = [&](std::size_t plan, const char* name) {
+    for (std::size_t b = 0; b < plans[plan]->buffers.size(); ++b)
+      if (plans[plan]->buffers[b].name == name) return arena.offsets[plan][b];
+    return Bytes{-1};
+  };
+  for (std::size_t p = 1; p < plans.size(); ++p) {
+    CHECK(at(p, "params") == at(0, "params"));
+    CHECK(at(p, "state") == at(0, "state"));
+  }
+  // A skip plan goes on with the slot where the step has put it.
+  CHECK(at(2, "slot") == at(1, "slot"));
+  for (std::size_t p = 0; p < plans.size(); ++p) {
+    const std::vector<DeviceLife> lives = device_lives(*plans[p]);
+    for (std::size_t a = 0; a < lives.size(); ++a) {
+      for (std::size_t b = a + 1; b < lives.size(); ++b) {
+        if (!lives[a].alive() || !lives[b].alive()) continue;
+        if (lives[a].last < lives[b].first || lives[b].last < lives[a].first) continue;
+        const Bytes begin_a = arena.offsets[p][a], begin_b = arena.offsets[p][b];
+        INFO(plans[p]->buffers[a].name << " and " << plans[p]->buffers[b].name);
+        CHECK((begin_a + plans[p]->buffers[a].bytes <= begin_b || begin_b + plans[p]->buffers[b].bytes <= begin_a));
+      }
+    }
+  }
+  // Temporary ones share: activations with slot and window. 1024 + 512 outlive, 4096 is the largest of the rest.
+  CHECK(arena.size == Bytes{1024 + 512 + 4096});
+  CHECK(device_bytes_needed(plans, plans) == arena.size);
+}
+
+TEST_CASE("arena of a life: of one plan it is the plan's own") {
+  const SmallLife life(true);
+  const std::vector<const Plan*> one = {&life.step.plan};
+  const memory::Arena plain = place_buffers(life.step.plan);
+  CHECK(place_life(one).offsets[0] == plain.offsets);
+  CHECK(place_life(one).size == plain.size);
+}
+
+TEST_CASE("device memory of a life: the cache of one part serves the next, and parts that do not fit are refused") {
+  Draft init(LifePart::init), step(LifePart::step);
+  init.buffer("params", 30 * kMiB, true);
+  const BufferId scratch = init.buffer("scratch", 40 * kMiB);
+  init.allocate(scratch);
+  init.release(scratch);
+  step.buffer("params", 30 * kMiB, true);
+  step.allocate(step.buffer("work", 40 * kMiB));
+  const std::vector<const Plan*> plans = {&init.plan, &step.plan};
+  CHECK(device_bytes_needed(plans, plans) == Bytes{70 * kMiB});
+  // "work" is alive when a second step should begin.
+  const std::vector<const Plan*> twice = {&init.plan, &step.plan, &step.plan};
+  CHECK(contains(error_of([&] { device_bytes_needed(plans, twice); }), "buffer \"work\" is alive and not expected"));
+  step.release({1});
+  step.op(OpKind::allocate, kCompute, step.buffer("late", 42 * kMiB));
+  CHECK(device_bytes_needed(plans, plans) == Bytes{(30 + 40 + 42) * kMiB});
+}
+
+TEST_CASE("device memory of a life: storage that a copy still reads at a part's end is free in the next") {
+  Draft first(LifePart::init), second(LifePart::step);
+  first.buffer("params", kMiB, true);
+  const BufferId staged = first.buffer("staged", 40 * kMiB);
+  first.allocate(staged);
+  const OpId copy = first.op(OpKind::copy_d2h, kD2h, staged, {{0}});
+  first.release(staged, copy);
+  second.buffer("params", kMiB, true);
+  second.allocate(second.buffer("work", 40 * kMiB));
+  const std::vector<const Plan*> plans = {&first.plan, &second.plan};
+  CHECK(device_bytes_needed(plans, plans) == Bytes{(2 + 40) * kMiB});  // params: a segment of small blocks
+}
+
+TEST_CASE("torch memory goes on: what is alive is not allocated again, and is released under its new number") {
+  const SmallLife life(false);
+  Draft init = life.init, step = life.step;
+  TorchMemory torch(program_of(init.plan));
+  torch.allocate({1});
+  const Program next = program_of(step.plan);
+  torch.take_up(next, carry_over(init.plan, {true, true}, step.plan, Carry::between_parts));
+  CHECK(torch.peak_allocated() == Bytes{1024 + 512});
+  torch.release({1});  // state
+  torch.allocate({3});
+  CHECK(torch.peak_allocated() == Bytes{1024 + 2048});
+}
+
+TEST_CASE("issue plans of a step and its skip: up to the decision both record what either waits for") {
+  const auto draft = [](LifePart part, bool waits_for_copy) {
+    Draft made(part);
+    const BufferId b = made.buffer("b", 8, true);
+    const OpId copy = made.op(OpKind::copy_d2h, kD2h, b);
+    const OpId kernel = made.op(OpKind::kernel, kCompute, b);
+    made.op(OpKind::host_wait, {2}, b, {kernel});
+    made.op(OpKind::kernel, kCompute, b, waits_for_copy ? std::vector{copy} : std::vector<OpId>{});
+    return made;
+  };
+  const Draft step = draft(LifePart::step, false), skip = draft(LifePart::skip, true);
+  IssuePlan a = issue_plan(step.plan), b = issue_plan(skip.plan);
+  CHECK(!a.steps[0].event_used);
+  CHECK(b.steps[0].event_used);
+  share_prefix(a, b, 3);
+  CHECK(a.steps[0].event_used);
+  CHECK(a.steps[1].event_used);
+  CHECK(b.steps[1].event_used);
+  CHECK(!a.steps[3].event_used);
+}
