@@ -22,6 +22,7 @@ if(EBB_HAVE_CUDA)
     kernels/gpu/check_elementwise.cpp
     kernels/gpu/check_large.cpp
     kernels/gpu/check_others.cpp
+    kernels/gpu/check_quantize.cpp
     kernels/gpu/check_sums.cpp
     kernels/gpu/divide.cu
     kernels/gpu/kernels_gpu_check.cpp
