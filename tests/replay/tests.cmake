@@ -16,6 +16,7 @@ ebb_test(replay_tests LIBS ebb_replay_command ebb_planner SOURCES
   replay/processes_test.cpp
   replay/program_fuzz_test.cpp
   replay/program_test.cpp
+  replay/quantized_test.cpp
   replay/reference_test.cpp
   replay/run_exchange_test.cpp
   replay/torch_memory_test.cpp
