@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -54,7 +55,8 @@ inline std::int64_t up(std::int64_t n, std::int64_t multiple) { return (n + mult
 
 inline void add_parameter(Plan& plan, std::vector<std::int64_t> shape, std::int64_t& at) {
   at = up(at, 64);
-  PlanParameter p{.name = "p" + std::to_string(plan.parameters.size()), .shape = std::move(shape), .at = {at}};
+  const char letter = static_cast<char>('a' + plan.parameters.size());
+  PlanParameter p{.name = std::string(1, letter), .shape = std::move(shape), .at = {at}};
   p.quantized = p.shape.size() == 2;
   at += p.numel().value;
   plan.parameters.push_back(p);
