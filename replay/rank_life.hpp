@@ -21,7 +21,7 @@ namespace ebb::replay {
 /// What the ranks of this process have in common.
 struct LifeShared : RunShared {
   LifeShared(const ExecuteOptions& run, const LifeScript& what, std::size_t here)
-      : RunShared(run, static_cast<int>(here)), script(what), steps(here) {}
+      : RunShared(run, static_cast<int>(here)), script(what), steps_(here) {}
 
   const LifeScript& script;
   std::int64_t job_ranks = 1;  // of all processes
@@ -39,7 +39,7 @@ struct LifeShared : RunShared {
 
  private:
   void sum_up();
-  std::vector<StepEnd> steps;  // by rank of this process
+  std::vector<StepEnd> steps_;  // by rank of this process
   StepEnd all_;
 };
 
