@@ -26,8 +26,9 @@ struct LifeShared : RunShared {
   const LifeScript& script;
   std::int64_t job_ranks = 1;  // of all processes
   std::optional<checkpoint::Reader> reader;
-  std::string committed;  // the last checkpoint; where the first process is
-  std::string saving;     // what all ranks write beside it, until it is one
+  double looked_seconds = 0;  // until it was opened, with every byte checked
+  std::string committed;      // the last checkpoint; where the first process is
+  std::string saving;         // what all ranks write beside it, until it is one
 
   /// What the step left on all ranks of the job together.
   struct StepEnd {
