@@ -17,6 +17,7 @@ ebb_test(replay_tests LIBS ebb_replay_command ebb_planner SOURCES
   replay/program_fuzz_test.cpp
   replay/program_life_test.cpp
   replay/program_test.cpp
+  replay/quantized_test.cpp
   replay/reference_test.cpp
   replay/run_exchange_test.cpp
   replay/torch_memory_test.cpp
@@ -35,6 +36,8 @@ if(EBB_HAVE_CUDA)
   add_executable(execute_gpu_check replay/execute_gpu_check.cpp)
   target_link_libraries(execute_gpu_check PRIVATE ebb_replay_gpu ebb_planner fmt::fmt)
   target_compile_definitions(execute_gpu_check PRIVATE EBB_TEST_DATA="tests/data")
+  add_executable(quantized_gpu_check replay/gpu/quantized_gpu_check.cpp)
+  target_link_libraries(quantized_gpu_check PRIVATE ebb_replay_gpu CUDA::cudart_static)
   add_executable(store_gpu_check replay/gpu/store_gpu_check.cpp)
   target_link_libraries(store_gpu_check PRIVATE ebb_replay_gpu CUDA::cudart_static)
 endif()
