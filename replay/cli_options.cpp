@@ -125,6 +125,14 @@ void add_calibrate(CLI::App& app, CalibrateOptions& o, Words& words) {
   command->footer("Example: ebb-replay calibrate -o cluster.yaml");
 }
 
+void add_checkpoint(CLI::App& app, CheckpointOptions& o) {
+  CLI::App* command = app.add_subcommand("checkpoint", "What is in a checkpoint, and whether it is whole");
+  command->add_option("PATH", o.path, "a checkpoint, or a directory of them: its newest")->required()->type_name("");
+  add_without(*command, "--no-hashes", o.hashes, "check sizes and headers, not every byte");
+  command->add_flag("--json", o.json, "print one JSON document");
+  command->footer("Example: ebb-replay checkpoint checkpoints/");
+}
+
 void complete(RunOptions& o, const Words& words) {
   constexpr std::int64_t kMostSteps = 1'000'000;
   o.output = words.output;
@@ -182,7 +190,7 @@ void complete(CalibrateOptions& o, const Words& words) {
 void check_command_word(std::span<const char* const> arguments) {
   if (arguments.size() < 2 || arguments[1][0] == '-') return;
   const std::string word = arguments[1];
-  const std::vector<std::string> known = {"run", "equivalence", "calibrate"};
+  const std::vector<std::string> known = {"run", "equivalence", "calibrate", "checkpoint"};
   if (std::find(known.begin(), known.end(), word) != known.end()) return;
   throw InputError(Place{}, fmt::format("unknown command \"{}\"", word.substr(0, 40)),
                    did_you_mean(word, known, "commands"));
@@ -211,10 +219,12 @@ Command parse(std::span<const char* const> arguments) {
   RunOptions run;
   EquivalenceOptions equivalence;
   CalibrateOptions calibrate;
+  CheckpointOptions checkpoint;
   Words words;
   add_run(app, run, words);
   add_equivalence(app, equivalence, words);
   add_calibrate(app, calibrate, words);
+  add_checkpoint(app, checkpoint);
   try {
     app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::ParseError& error) {
@@ -227,6 +237,7 @@ Command parse(std::span<const char* const> arguments) {
     complete(run, words);
     return run;
   }
+  if (app.got_subcommand("checkpoint")) return checkpoint;
   if (app.got_subcommand("equivalence")) {
     complete(equivalence, words);
     return equivalence;

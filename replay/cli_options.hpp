@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "replay/calibrate.hpp"
+#include "replay/command_checkpoint.hpp"
 #include "replay/execute.hpp"
 
 namespace ebb::replay::cli {
@@ -39,7 +40,7 @@ struct Print {
   std::string text;
 };
 
-using Command = std::variant<RunOptions, EquivalenceOptions, CalibrateOptions, Print>;
+using Command = std::variant<RunOptions, EquivalenceOptions, CalibrateOptions, CheckpointOptions, Print>;
 
 /// InputError for anything that is not a complete command line.
 Command parse(std::span<const char* const> arguments);

@@ -1,5 +1,6 @@
 # The `ebb-replay` command line. Equivalence and reports are of ebb_replay_command, so that tests can link them.
 add_library(ebb_replay_command STATIC
+  command_checkpoint.cpp
   ebb_program.cpp
   equivalence.cpp
   equivalence_report.cpp

@@ -19,6 +19,7 @@ struct Runner {
     return ebb::replay::cli::run_equivalence(options);
   }
   int operator()(const ebb::replay::CalibrateOptions& options) const { return ebb::replay::run_calibrate(options); }
+  int operator()(const ebb::replay::CheckpointOptions& options) const { return ebb::replay::run_checkpoint(options); }
   int operator()(const ebb::replay::cli::Print& print) const {
     ebb::write_stdout(print.text);
     return 0;

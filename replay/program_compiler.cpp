@@ -165,7 +165,7 @@ void ProgramCompiler::begin_or_end_life() {
   if (alive_[id.index] == begins)
     reject(fmt::format("buffer \"{}\" is {}", buffer_of(id).name, begins ? "alive already" : "not alive"));
   alive_[id.index] = begins;
-  filled_[id.index].clear();
+  filled_[id.index].reset();
   if (begins) program_.tensors[id.index] = std::max({op().calls, program_.tensors[id.index], 1U});
 }
 
@@ -187,21 +187,24 @@ const StateLayout& ProgramCompiler::layout_of(BufferId id, ElementRange range) {
   return *layout;
 }
 
-/// The live buffer that holds `state` of `range` by its `holds`.
+/// The live buffer that holds `state` of `range` by its `holds`; without one, the slot into which they came last.
 BufferId ProgramCompiler::holder_of(StateBits state, ElementRange range) const {
-  BufferId found;
+  BufferId found, slot;
   for (std::uint32_t b = 0; b < plan_.buffers.size(); ++b) {
     const Buffer& buffer = plan_.buffers[b];
     if (!alive_[b] || buffer.role != Role::state || (buffer.states & state) == 0) continue;
-    const bool held = buffer.holds.begin <= range.begin && buffer.holds.end >= range.end;
-    const bool filled =
-        buffer.holds.numel().value == 0 && std::find(filled_[b].begin(), filled_[b].end(), range) != filled_[b].end();
-    if (!held && !filled) continue;
+    if (buffer.holds.numel().value == 0) {
+      const bool filled = filled_[b] && filled_[b]->range == range;
+      if (filled && (!slot.valid() || filled_[slot.index]->op < filled_[b]->op)) slot = {b};
+      continue;
+    }
+    if (buffer.holds.begin > range.begin || buffer.holds.end < range.end) continue;
     if (found.valid()) reject("more than one buffer holds a state of these elements");
     found = {b};
   }
-  if (!found.valid()) reject("no live buffer holds a state that it needs");
-  return found;
+  if (found.valid()) return found;
+  if (!slot.valid()) reject("no live buffer holds a state that it needs");
+  return slot;
 }
 
 /// Their fp32 copies where they are alive, else the gradients.

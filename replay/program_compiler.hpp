@@ -121,8 +121,13 @@ class ProgramCompiler {
   std::vector<bool> alive_;
   std::vector<std::optional<StateLayout>> layouts_;  // by buffer with `holds`, made when first asked for
   StateLayout slot_;                                 // of the op's range, in a buffer without
-  std::vector<std::vector<ElementRange>> filled_;    // by buffer without: what came into it since it was allocated
-  std::array<std::uint32_t, 2> directions_{};        // forward and backward ops so far
+  /// By buffer without: what came into it last, and by which op.
+  struct Filled {
+    ElementRange range;
+    std::uint32_t op = 0;
+  };
+  std::vector<std::optional<Filled>> filled_;
+  std::array<std::uint32_t, 2> directions_{};  // forward and backward ops so far
 };
 
 }  // namespace ebb::replay

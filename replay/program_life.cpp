@@ -38,7 +38,7 @@ Action ProgramCompiler::zero_state() {
       append(zero.parts, layout.at(state, piece.shard, piece.elements.begin),
              bytes_of(piece.elements.numel(), bytes_per_element(plan_.precision, state)));
   }
-  filled_[op().buffer.index].push_back(op().range);
+  filled_[op().buffer.index] = {op().range, at_};
   return zero;
 }
 
@@ -54,7 +54,7 @@ Action ProgramCompiler::masters_of_params() {
     cast.runs.push_back(
         {piece.elements.numel(), parameter_at(piece), layout.at(kMaster, piece.shard, piece.elements.begin)});
   }
-  filled_[op().buffer.index].push_back(op().range);
+  filled_[op().buffer.index] = {op().range, at_};
   return cast;
 }
 
@@ -185,7 +185,7 @@ Action ProgramCompiler::copy_staged() {
           {{op().buffer, at}, staged_at(state, begin), bytes_of(piece.elements.numel(), size_of(type_of(state)))});
     }
   }
-  if (copy.to_device && role == Role::state) filled_[op().buffer.index].push_back(op().range);
+  if (copy.to_device && role == Role::state) filled_[op().buffer.index] = {op().range, at_};
   return copy;
 }
 

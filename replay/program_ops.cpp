@@ -147,7 +147,7 @@ Action ProgramCompiler::copy() {
       for (const StateBits state : kStateOrder)
         if ((states & state) != 0) add_transfers(copy, state, pieces);
     }
-    if (copy.to_device) filled_[op().buffer.index].push_back(op().range);
+    if (copy.to_device) filled_[op().buffer.index] = {op().range, at_};
   }
   Bytes sum{0};
   for (const Transfer& transfer : copy.transfers) sum += transfer.bytes;

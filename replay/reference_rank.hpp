@@ -64,6 +64,8 @@ class ReferenceRank {
   PartPeak end_part();
   StepNumbers numbers_of_step() const;
   std::int64_t strays() const { return numbers_.strays; }
+  /// Copies that the host has left in flight at the end of a part that must leave none.
+  void left_in_flight(std::int64_t copies) { numbers_.strays += copies; }
 
   /// Bytes of a buffer as an action() names it: buffers there are storages.
   std::byte* data(BufferId storage) { return storages_[storage.index].data.data(); }

@@ -53,6 +53,8 @@ void ReferenceRank::adopt(const Program& next) {
     if (storages_[last_life_[b]].alive) left[plan().buffers[b].name] = std::move(storages_[last_life_[b]].data);
   program_ = &next;
   bind();
+  // Buffers of checkpoints are each part's own.
+  std::fill(pinned_.end() - static_cast<std::ptrdiff_t>(next.staged.value), pinned_.end(), std::byte{kernels::kPoison});
   for (std::uint32_t b = 0; b < plan().buffers.size(); ++b) {
     const Buffer& buffer = plan().buffers[b];
     if (!buffer.initial || buffer.memory != Memory::device) continue;

@@ -108,6 +108,22 @@ void ReferenceRun::finish(std::size_t rank, std::uint32_t op) {
   progress.waits[stream] = false;
   ++progress.next[stream];
   if (skip_ && op == ranks_[rank].program().decision.index) decide(rank, op);
+  if (!lives_.empty()) check_drained(rank, op);
+}
+
+/// When the host of a part that is no step has come to its end, the next part may begin: no copy may be in flight.
+void ReferenceRun::check_drained(std::size_t rank, std::uint32_t op) {
+  const Plan& plan = ranks_[rank].plan();
+  const Progress& progress = progress_[rank];
+  const std::size_t stream = plan.ops[op].stream.index;
+  if (plan.part == LifePart::step || plan.part == LifePart::first_step) return;
+  if (plan.streams[stream].kind != StreamKind::host || progress.next[stream] < progress.streams[stream].size()) return;
+  std::int64_t copies = 0;
+  for (std::uint32_t i = 0; i < plan.ops.size(); ++i) {
+    const bool copy = plan.ops[i].kind == OpKind::copy_h2d || plan.ops[i].kind == OpKind::copy_d2h;
+    if (copy && !progress.ended[i]) ++copies;
+  }
+  ranks_[rank].left_in_flight(copies);
 }
 
 void ReferenceRun::arrive(std::size_t rank, std::uint32_t op) {

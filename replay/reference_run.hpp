@@ -60,6 +60,7 @@ class ReferenceRun {
   void run_all();
   void enter(std::size_t rank);
   void decide(std::size_t rank, std::uint32_t op);
+  void check_drained(std::size_t rank, std::uint32_t op);
   std::optional<std::uint32_t> runnable(std::size_t rank, bool held) const;
   void take(std::size_t rank, std::uint32_t op);
   void arrive(std::size_t rank, std::uint32_t op);

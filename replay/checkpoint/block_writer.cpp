@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t kMostOpen = 8;
 }  // namespace
 
-BlockWriter::BlockWriter(File& file, Bytes bytes, Bytes block, int threads, Look look)
-    : file_(file), bytes_(bytes.value), block_(block.value), look_(std::move(look)) {
+BlockWriter::BlockWriter(File& file, Bytes bytes, Bytes block, int threads, Hash hash)
+    : file_(file), bytes_(bytes.value), block_(block.value), hash_(std::move(hash)) {
   EBB_ASSERT(block_ > 0 && block_ % kAlignment == 0 && threads > 0);
   unwritten_ = ceil_div(bytes_, block_);
   blocks_.resize(static_cast<std::size_t>(unwritten_));
@@ -128,9 +128,7 @@ void BlockWriter::write(const Task& task) {
   const std::int64_t padded = round_up(size, kAlignment);
   std::byte* data = task.buffer->data();
   std::fill(data + size, data + padded, std::byte{0});
-  const std::span<const std::byte> bytes(data, static_cast<std::size_t>(size));
-  hashes_[static_cast<std::size_t>(task.block)] = hash_of(bytes);
-  look_(task.block * block_, bytes);
+  hashes_[static_cast<std::size_t>(task.block)] = hash_(task.block * block_, {data, static_cast<std::size_t>(size)});
   file_.write(task.block * block_, {data, static_cast<std::size_t>(padded)});
 }
 

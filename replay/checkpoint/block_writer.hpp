@@ -27,11 +27,11 @@ namespace ebb::replay::checkpoint {
 /// Usable from one thread.
 class BlockWriter {
  public:
-  /// Sees bytes [at, at + size) of the file, each once, from any writer thread.
-  using Look = std::function<void(std::int64_t at, std::span<const std::byte> bytes)>;
+  /// Of bytes [at, at + size) of the file; called once for each block, by any writer thread.
+  using Hash = std::function<Hash128(std::int64_t at, std::span<const std::byte> block)>;
 
   /// Of a file of `bytes`, in blocks of `block` (a multiple of kAlignment). `file` outlives this.
-  BlockWriter(File& file, Bytes bytes, Bytes block, int threads, Look look);
+  BlockWriter(File& file, Bytes bytes, Bytes block, int threads, Hash hash);
   ~BlockWriter();  // what is not written yet never is
   BlockWriter(const BlockWriter&) = delete;
   BlockWriter& operator=(const BlockWriter&) = delete;
@@ -64,7 +64,7 @@ class BlockWriter {
   File& file_;
   std::int64_t bytes_;
   std::int64_t block_;
-  Look look_;
+  Hash hash_;
   // The caller's alone:
   std::vector<Block> blocks_;
   std::list<std::int64_t> open_;  // blocks with a buffer, the one touched last in front

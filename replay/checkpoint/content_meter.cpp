@@ -28,6 +28,16 @@ Contents ContentMeter::of(std::int64_t at, std::span<const std::byte> bytes) con
   return contents;
 }
 
+Hash128 hash_and_meter(const ContentMeter& meter, std::int64_t at, std::span<const std::byte> block, Contents& sum) {
+  HashStream hash;
+  for (std::size_t done = 0; done < block.size(); done += kPortion) {
+    const auto portion = block.subspan(done, std::min(kPortion, block.size() - done));
+    hash.add(portion);
+    add_contents(sum, meter.of(at + static_cast<std::int64_t>(done), portion));
+  }
+  return hash.take();
+}
+
 void add_contents(Contents& sum, const Contents& more) {
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = add_content(sum[i], more[i]);
 }

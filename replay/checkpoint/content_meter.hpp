@@ -23,6 +23,9 @@ class ContentMeter {
   std::vector<std::uint64_t> keys_;
 };
 
+/// Both check sums of a block in one pass: its hash is returned, its content added to `sum`.
+Hash128 hash_and_meter(const ContentMeter& meter, std::int64_t at, std::span<const std::byte> block, Contents& sum);
+
 void add_contents(Contents& sum, const Contents& more);
 
 }  // namespace ebb::replay::checkpoint

@@ -59,7 +59,9 @@ class File {
   /// bytes there were before the end of the file.
   void write(std::int64_t at, std::span<const std::byte> bytes);
   std::int64_t read(std::int64_t at, std::span<std::byte> bytes) const;
-  /// Takes the room for `bytes` now, so that a full disk shows before anything is written.
+  /// Makes the file `bytes` long, without blocks yet. IoError where the file system has no room for them, so that a
+  /// full disk shows before anything is written. (Taking the blocks now, with fallocate, makes the writes slower: each
+  /// has to turn unwritten extents into written ones.)
   void reserve(std::int64_t bytes);
   void truncate(std::int64_t bytes);
   void sync();

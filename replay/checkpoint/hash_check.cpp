@@ -78,10 +78,9 @@ class HashCheck {
       throw InputError({file.path()}, fmt::format("it ends within {} bytes from byte {} on", size, at),
                        "it is truncated");
     const std::span<const std::byte> bytes(buffer.data(), static_cast<std::size_t>(size));
-    if (hash_of(bytes) != data.blocks[block])
+    if (hash_and_meter(meters_[i], at, bytes, contents) != data.blocks[block])
       throw InputError({file.path()}, fmt::format("bytes {} to {} are not those that were saved", at, at + size - 1),
                        "it is damaged, or of another save: take another checkpoint");
-    add_contents(contents, meters_[i].of(at, bytes));
   }
 
   const std::string& directory_;

@@ -100,6 +100,20 @@ Hash128 hash_of(std::span<const std::byte> bytes) {
 
 Hash128 hash_of(std::string_view text) { return hash_of(std::as_bytes(std::span(text))); }
 
+struct HashStream::State {
+  XXH3_state_t state;
+};
+HashStream::HashStream() : state_(std::make_unique<State>()) { XXH3_128bits_reset(&state_->state); }
+HashStream::~HashStream() = default;
+void HashStream::add(std::span<const std::byte> bytes) {
+  XXH3_128bits_update(&state_->state, bytes.data(), bytes.size());
+}
+Hash128 HashStream::take() {
+  const XXH128_hash_t hash = XXH3_128bits_digest(&state_->state);
+  XXH3_128bits_reset(&state_->state);
+  return {hash.high64, hash.low64};
+}
+
 std::uint64_t content_key(std::string_view parameter, StateBits state) {
   return kernels::mix64(hash_of(parameter).low + static_cast<std::uint64_t>(state) * kernels::kDigestStride);
 }

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,6 +31,21 @@ struct Hash128 {
 std::optional<Hash128> parse_hash(std::string_view text);
 Hash128 hash_of(std::span<const std::byte> bytes);
 Hash128 hash_of(std::string_view text);
+
+/// hash_of() of bytes that come one after another: who also sums their content goes over them once, in portions that
+/// stay in a core's cache.
+inline constexpr std::size_t kPortion = std::size_t{1} << 17;
+class HashStream {
+ public:
+  HashStream();
+  ~HashStream();
+  void add(std::span<const std::byte> bytes);
+  Hash128 take();  // of all since the last
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 /// Both sums modulo 2^32. Commutative, associative; 0 is nothing.
 constexpr std::uint64_t add_content(std::uint64_t a, std::uint64_t b) {

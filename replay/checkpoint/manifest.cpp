@@ -22,22 +22,23 @@ void require_whole(const std::vector<Found>& pieces, const Parameter& parameter,
                    const std::string& file) {
   const std::string_view state = name_of_state(pieces.empty() ? kMaster : pieces[0].piece.state);
   std::int64_t end = 0;
-  const auto reject = [&](std::string_view problem, std::uint32_t in, std::string_view cure) {
-    throw InputError(
-        {file},
-        fmt::format("{} of \"{}\": {} element {} ({})", state, parameter.name, problem, end, manifest.files[in].name),
-        std::string(cure));
+  const auto reject = [&](std::string_view problem, std::int64_t element, std::uint32_t in, std::string_view cure) {
+    throw InputError({file},
+                     fmt::format("{} of \"{}\": {} element {} ({})", state, parameter.name, problem, element,
+                                 manifest.files[in].name),
+                     std::string(cure));
   };
+  constexpr std::string_view kGap = "files are missing, or the plans of these ranks are not of one job";
   for (const Found& found : pieces) {
-    if (found.piece.offset.value > end)
-      reject("nothing has", found.file, "files are missing, or the plans of these ranks are not of one job");
-    if (found.piece.offset.value < end)
-      reject("two pieces have", found.file, "two ranks saved the same; each must have parameters of its own");
-    if (found.piece.type != pieces[0].piece.type) reject("the type changes at", found.file, "take another checkpoint");
+    const std::int64_t begin = found.piece.offset.value;
+    if (begin > end) reject("nothing has", end, found.file, kGap);
+    if (begin < end)
+      reject("two pieces have", begin, found.file, "two ranks saved the same; each must have elements of its own");
+    if (found.piece.type != pieces[0].piece.type)
+      reject("the type changes at", begin, found.file, "take another checkpoint");
     end += found.piece.numel.value;
   }
-  if (end != numel_of(parameter))
-    reject("nothing has", pieces.back().file, "files are missing, or the plans of these ranks are not of one job");
+  if (end != numel_of(parameter)) reject("nothing has", end, pieces.back().file, kGap);
 }
 
 }  // namespace

@@ -52,10 +52,20 @@ struct RankWriter::State {
   std::optional<Clock::time_point> first_write;
   bool finished = false;
 
+  ~State();
   DataFile& data() { return part.files[0]; }
   std::string header() const { return header_text(header_of(part, 0)); }
   void lay_out();
 };
+
+/// An unfinished file goes, also when the constructor of the writer fails.
+RankWriter::State::~State() {
+  blocks.reset();
+  if (finished || directory.empty()) return;
+  std::error_code ignored;
+  if (!file.path().empty()) std::filesystem::remove(file.path(), ignored);
+  std::filesystem::remove(directory, ignored);  // by the last: it is empty then
+}
 
 /// Where everything lies.
 void RankWriter::State::lay_out() {
@@ -94,21 +104,16 @@ RankWriter::RankWriter(const std::string& directory, const Description& what, st
   s.file.reserve(round_up(s.data().bytes.value, kAlignment));
   s.blocks =
       std::make_unique<BlockWriter>(s.file, s.data().bytes, options.block, options.threads > 0 ? options.threads : 4,
-                                    [&s](std::int64_t at, std::span<const std::byte> bytes) {
-                                      const Contents contents = s.meter->of(at, bytes);
+                                    [&s](std::int64_t at, std::span<const std::byte> block) {
+                                      Contents contents{};
+                                      const Hash128 hash = hash_and_meter(*s.meter, at, block, contents);
                                       const std::lock_guard lock(s.mutex);
                                       add_contents(s.part.contents, contents);
+                                      return hash;
                                     });
 }
 
-RankWriter::~RankWriter() {
-  if (!state_ || state_->finished) return;
-  state_->blocks.reset();
-  std::error_code ignored;
-  if (!state_->file.path().empty()) std::filesystem::remove(state_->file.path(), ignored);
-  std::filesystem::remove(state_->directory, ignored);  // by the last: it is empty then
-}
-
+RankWriter::~RankWriter() = default;
 RankWriter::RankWriter(RankWriter&&) noexcept = default;
 
 void RankWriter::write(std::size_t piece, Numel first, Numel numel, const std::byte* data) {

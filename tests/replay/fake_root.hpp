@@ -11,8 +11,8 @@ namespace ebb::test {
 
 class FakeRoot {
  public:
-  FakeRoot() {
-    std::string name = (std::filesystem::temp_directory_path() / "ebb-root-XXXXXX").string();
+  explicit FakeRoot(const std::filesystem::path& above = std::filesystem::temp_directory_path()) {
+    std::string name = (above / "ebb-root-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
     path_ = name;
   }

@@ -1,6 +1,7 @@
 // Lives with one dependency dropped from one part. What planner/verify calls a hazard there, the reference must show in
 // some order (other numbers, poison, a stray access, ranks that wait for ever), but for an order of issue on the host;
-// what verify calls harmless must change nothing in any order. Checkpoints are in memory: what a part does is the same.
+// what verify calls harmless must change nothing in any order, or leave
+// copies in flight when the part ends. Checkpoints are in memory: what a part does is the same.
 #include <map>
 
 #include "models/errors.hpp"
@@ -180,16 +181,27 @@ Job smallest(int gpus) {
 }
 
 /// Nothing behind the host's look at the norm is issued before it: which plan goes on is not known.
-bool waits_for_decision(const Plan& plan, std::uint32_t drop) {
-  const Op& decision = plan.ops[plan.deps[drop].index];
-  return decision.kind == OpKind::host_wait && decision.buffer.valid() &&
-         plan.buffers[decision.buffer.index].role == Role::norm;
+bool waits_for_decision(const Plan& plan, const Hazard& hazard) {
+  const Op& first = plan.ops[hazard.first.index];
+  return hazard.first.valid() && first.kind == OpKind::host_wait && first.buffer.valid() &&
+         plan.buffers[first.buffer.index].role == Role::norm;
+}
+
+/// The dependency makes the host wait at the end of a part for what it began: verify looks at one plan and sees no
+/// harm, but the next part may begin then.
+bool is_drain(const Plan& plan, std::uint32_t drop) {
+  std::uint32_t last = 0;
+  for (std::uint32_t i = 0; i < plan.ops.size(); ++i)
+    if (plan.streams[plan.ops[i].stream.index].kind == StreamKind::host) last = i;
+  const Op& op = plan.ops[last];
+  return op.kind == OpKind::host_wait && op.deps_begin <= drop && drop < op.deps_begin + op.deps_count;
 }
 
 struct Count {
   int hazards = 0;
   int caught = 0;
   int harmless = 0;
+  int drains = 0;
   std::map<LifePart, int> caught_in;
 };
 
@@ -206,7 +218,6 @@ void drop_each(const Job& job, const Candidate& candidate, Count& count) {
     good[part] = resumes ? life.resumed(part, checkpoint) : life.all();
     REQUIRE(good[part].strays == 0);
     for (std::uint32_t drop = 0; drop < plans[p].deps.size(); ++drop) {
-      if (waits_for_decision(plans[p], drop)) continue;
       INFO(ranks.size() << " ranks, " << text_of(candidate) << ", " << name_of(part) << ", dependency " << drop);
       std::vector<Plan> mutants = plans;
       mutants[p] = without(plans[p], drop);
@@ -221,8 +232,8 @@ void drop_each(const Job& job, const Candidate& candidate, Count& count) {
       for (const auto& numbers : lives(changed, part, checkpoint, orders))
         shown = shown || !numbers || !same(*numbers, good[part]);
       if (hazards.empty()) {
-        CHECK_FALSE(shown);
-        ++count.harmless;
+        if (shown) CHECK(is_drain(plans[p], drop));
+        ++(shown ? count.drains : count.harmless);
         continue;
       }
       ++count.hazards;
@@ -231,7 +242,7 @@ void drop_each(const Job& job, const Candidate& candidate, Count& count) {
       if (shown) continue;
       for (const Hazard& hazard : hazards) {
         INFO(hazard.text);
-        CHECK(hazard.kind == HazardKind::issued_early);
+        CHECK((hazard.kind == HazardKind::issued_early || waits_for_decision(plans[p], hazard)));
       }
     }
   }
@@ -249,7 +260,7 @@ TEST_CASE("A dependency dropped from any part of a life that verify reports show
   for (const auto& [part, caught] : count.caught_in)
     parts += std::string(" ") + std::string(name_of(part)) + " " + std::to_string(caught);
   WARN(count.caught << " of " << count.hazards << " hazardous mutants caught (" << parts << " ), " << count.harmless
-                    << " harmless ones unchanged");
+                    << " harmless ones unchanged, " << count.drains << " that leave copies in flight at a part's end");
   CHECK(count.hazards > 100);
   CHECK(count.caught > 4 * (count.hazards - count.caught));
   for (const LifePart part : {LifePart::save, LifePart::load, LifePart::reload}) CHECK(count.caught_in[part] > 0);
