@@ -46,7 +46,7 @@ class Quantizer {
   OpId quantize(const QuantizeCall& call, BufferId largest, OpId ready);
   OpId kernel(Work work, const Part& run, std::uint8_t states, std::int64_t bytes, BufferId largest, OpId after);
   Incoming incoming(const QuantizeCall& call, std::size_t run);
-  void bring_in(const QuantizeCall& call, BufferId largest, OpId room);
+  OpId bring_in(const QuantizeCall& call, BufferId largest, OpId room);
 
   PlanBuilder& plan_;
   const RankModel& rank_;
@@ -128,7 +128,8 @@ Quantizer::Incoming Quantizer::incoming(const QuantizeCall& call, std::size_t ru
   return in;
 }
 
-void Quantizer::bring_in(const QuantizeCall& call, BufferId largest, OpId room) {
+/// The last op on the largest values.
+OpId Quantizer::bring_in(const QuantizeCall& call, BufferId largest, OpId room) {
   std::vector<Incoming> runs;
   for (std::size_t r = 0; r < call.runs.size(); ++r) runs.push_back(incoming(call, r));
   OpId ready = room;
@@ -136,20 +137,21 @@ void Quantizer::bring_in(const QuantizeCall& call, BufferId largest, OpId room) 
     ready =
         copy_state(plan_, rank_, OpKind::copy_h2d, phase_, kMaster, call.runs[r], runs[r].masters, {runs.back().room});
   ready = quantize(call, largest, ready);
-  if (runs.empty()) return;
+  if (runs.empty()) return ready;
   // A step moves them out again, as Megatron-LM does; elsewhere the host's copies are what they were.
   OpId out = ready;
   for (std::size_t r = 0; r < runs.size() && phase_ == Phase::step; ++r)
     out = copy_state(plan_, rank_, OpKind::copy_d2h, phase_, kMaster, call.runs[r], runs[r].masters, {ready});
   plan_.add({.kind = OpKind::host_wait, .phase = phase_, .stream = kHost, .chunk = call.chunk}, {out});
   for (const Incoming& run : runs) plan_.release(run.masters, phase_, {}, OpId::none(), call.chunk);
+  return ready;
 }
 
 void Quantizer::again(const QuantizeCall& call) {
   if (phase_ == Phase::step) host_call(plan_, rank_, call.chunk, kPassesPerChunk);
   const LargestBuffer largest = allocate_largest(plan_, rank_, phase_, call);
-  bring_in(call, largest.buffer, largest.ready);
-  plan_.release(largest.buffer, phase_, {plan_.last_on(kComputeStream)}, OpId::none(), call.chunk);
+  const OpId ready = bring_in(call, largest.buffer, largest.ready);
+  plan_.release(largest.buffer, phase_, {ready}, OpId::none(), call.chunk);
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ Rules recipe_rules() {
        .source = kArguments},
       {.id = "mxfp8-gather-reuses-grads",
        .key = "precision.fp8.reuse_grad_buffer",
-       .policies = {Policy::resident, Policy::full_reload, Policy::chunked, Policy::windowed, Policy::cpu_adam},
+       .policies = {Policy::resident, Policy::full_reload, Policy::chunked, Policy::windowed},
        .find =
            [](const Situation& s, Findings& out) {
              const Precision& p = s.job.precision;

@@ -232,7 +232,7 @@ class RankLife {
     });
     shared_.meet([&] { share_path(); });
     checkpoint_.end_save();
-    note(true, shared_.committed, begin);
+    note(true, shared_.committed, begin, checkpoint_.storage_seconds());
   }
 
   /// In the other processes.
@@ -248,7 +248,11 @@ class RankLife {
     }
     const LifePart part = params ? LifePart::load_params : stage_ == Stage::all ? LifePart::reload : LifePart::load;
     const auto begin = Clock::now();
-    shared_.meet([&] { shared_.reader.emplace(event.directory); });
+    shared_.meet([&] {
+      const auto looking = Clock::now();
+      shared_.reader.emplace(event.directory);
+      shared_.looked_seconds = seconds_since(looking);
+    });
     checkpoint_.begin_load(*programs_[wanted(part)], *shared_.reader);
     run_part(part);  // when all ranks have found what they need
     checkpoint_.end_load();
@@ -256,13 +260,12 @@ class RankLife {
       place_ = shared_.reader->description().place;
       stage_ = Stage::all;
     }
-    note(false, shared_.reader->path(), begin);
+    note(false, shared_.reader->path(), begin, shared_.looked_seconds + checkpoint_.storage_seconds());
     shared_.meet([&] { shared_.reader.reset(); });
   }
 
-  void note(bool saved, const std::string& path, Clock::time_point begin) {
-    record_.numbers.checkpoints.push_back(
-        {saved, path, checkpoint_.bytes(), seconds_since(begin), checkpoint_.storage_seconds()});
+  void note(bool saved, const std::string& path, Clock::time_point begin, double storage_seconds) {
+    record_.numbers.checkpoints.push_back({saved, path, checkpoint_.bytes(), seconds_since(begin), storage_seconds});
   }
 
   // Parts.
@@ -367,19 +370,19 @@ class RankLife {
 }  // namespace
 
 LifeShared::StepEnd LifeShared::end_step(std::size_t rank, StepEnd own) {
-  steps[rank] = own;
+  steps_[rank] = own;
   meet([this] { sum_up(); });
   return all_;
 }
 
 void LifeShared::sum_up() {
-  all_ = {0, steps[0].skipped};
+  all_ = {0, steps_[0].skipped};
   bool agree = true;
   const auto add = [&](const StepEnd& end) {
     all_.digest += end.digest;
     agree = agree && end.skipped == all_.skipped;
   };
-  for (const StepEnd& end : steps) add(end);
+  for (const StepEnd& end : steps_) add(end);
   if (processes != nullptr) {
     const std::vector<ProcessStepEnd> ends = exchange_step_end(*processes, {all_.digest, all_.skipped, agree});
     all_.digest = 0;

@@ -21,13 +21,14 @@ namespace ebb::replay {
 /// What the ranks of this process have in common.
 struct LifeShared : RunShared {
   LifeShared(const ExecuteOptions& run, const LifeScript& what, std::size_t here)
-      : RunShared(run, static_cast<int>(here)), script(what), steps(here) {}
+      : RunShared(run, static_cast<int>(here)), script(what), steps_(here) {}
 
   const LifeScript& script;
   std::int64_t job_ranks = 1;  // of all processes
   std::optional<checkpoint::Reader> reader;
-  std::string committed;  // the last checkpoint; where the first process is
-  std::string saving;     // what all ranks write beside it, until it is one
+  double looked_seconds = 0;  // until it was opened, with every byte checked
+  std::string committed;      // the last checkpoint; where the first process is
+  std::string saving;         // what all ranks write beside it, until it is one
 
   /// What the step left on all ranks of the job together.
   struct StepEnd {
@@ -39,7 +40,7 @@ struct LifeShared : RunShared {
 
  private:
   void sum_up();
-  std::vector<StepEnd> steps;  // by rank of this process
+  std::vector<StepEnd> steps_;  // by rank of this process
   StepEnd all_;
 };
 

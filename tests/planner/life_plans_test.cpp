@@ -41,9 +41,14 @@ TEST_CASE("state on the device in init and the first step is that of Megatron-LM
   const Precision& precision = rank.job->precision;
   const Bytes masters = allocated_state(precision, rank.shards, kMaster);
   const Bytes all = allocated_state(precision, rank.shards, kAllState);
+  Bytes vectors{0};
+  for (const Shard& shard : rank.shards)
+    if (!rank.stage->parameters[shard.parameter].decayed)
+      vectors += allocated_state(precision, std::span(&shard, 1), kMaster);
   for (const Candidate& candidate : {kResident, kFullReload}) {
     INFO(test::text_of(candidate));
-    CHECK(state_in_life(rank, candidate, Phase::init) == masters);
+    // Megatron-LM's peak is where masters of matrices are all made and those of vectors, the second group, are not.
+    CHECK(state_in_life(rank, candidate, Phase::init) == masters - vectors);
     CHECK(state_in_plan(rank, candidate, LifePart::init) == masters);
     CHECK(state_in_life(rank, candidate, Phase::first_step) == all);
     CHECK(state_in_plan(rank, candidate, LifePart::first_step) == all);

@@ -15,6 +15,7 @@
 #include <limits>
 #include <optional>
 
+#include "models/errors.hpp"
 #include "replay/checkpoint/checkpoint.hpp"
 #include "replay/life.hpp"
 #include "tests/replay/life_cases.hpp"
@@ -123,21 +124,24 @@ ExecuteOptions options_of(const Way& way) {
 
 class Check {
  public:
-  Check(int gpus, bool all) : gpus_(gpus), all_(all) {}
+  explicit Check(bool all) : all_(all) {}
 
   void job(const LifeJob& what) {
     TrainingOptions training = what.training;
     training.injections = {{.step = 1, .rank = what.job.parallel.gpus - 1, .value = kNan},
                            {.step = 3, .rank = 0, .value = kInfinity}};
     for (const Candidate& candidate : life_candidates(owned_by_first(what.job))) {
-      const std::string name = fmt::format("{} GPUs, {}, {}", what.job.parallel.gpus, what.name, text_of(candidate));
+      const std::string name =
+          fmt::format("{} GPUs, {}, {}", what.job.parallel.gpus, what.name, test::text_of(candidate));
+      std::optional<Life> life;
       try {
-        const Life life = life_of(what.job, candidate);
-        check(name, life, training);
+        life = life_of(what.job, candidate);
       } catch (const InputError& error) {
         fmt::print("skip   {}: {}\n", name, error.what());
         ++skipped_;
+        continue;
       }
+      check(name, *life, training);
     }
   }
 
@@ -237,7 +241,6 @@ class Check {
     ++(problem.empty() ? passed_ : failed_);
   }
 
-  int gpus_ = 1;
   bool all_ = false;
   int passed_ = 0;
   int skipped_ = 0;
@@ -276,7 +279,7 @@ int main(int argc, char** argv) {
     fmt::print("skip   everything: no GPU here\n");
     return 0;
   }
-  Check check(gpus, argc > 2);
+  Check check(argc > 2);
   for (const int ranks : {1, 2}) {
     if (ranks > gpus) {
       fmt::print("skip   lives of {} ranks: {} GPUs here\n", ranks, gpus);

@@ -46,28 +46,41 @@ float rounded(float x, Dtype type) {
       std::ldexp(std::rint(std::ldexp(static_cast<double>(x), bits - exponent)), exponent - bits));
 }
 
-LifeEvent steps(int count) { return {.kind = Kind::steps, .steps = count}; }
+LifeEvent of(Kind kind) {
+  LifeEvent event;
+  event.kind = kind;
+  return event;
+}
+LifeEvent steps(int count) {
+  LifeEvent event = of(Kind::steps);
+  event.steps = count;
+  return event;
+}
 
 }  // namespace
 
 TEST_CASE("a life's parts: first what makes state, then what has it, each kind of step with its skip") {
   using enum LifePart;
   const LifeScript script{
-      .training = {}, .events = {{Kind::init}, {Kind::load_params}, steps(20), {Kind::save}, {Kind::load}, steps(1)}};
+      .training = {},
+      .events = {of(Kind::init), of(Kind::load_params), steps(20), of(Kind::save), of(Kind::load), steps(1)}};
   CHECK(parts_of(script, kAll) ==
         std::vector{init, load_params, first_skip, first_step, step, skip, save, reload, step, skip});
-  const LifeScript resumed{.training = {}, .events = {{Kind::init}, {Kind::load}, steps(1)}};
+  const LifeScript resumed{.training = {}, .events = {of(Kind::init), of(Kind::load), steps(1)}};
   CHECK(parts_of(resumed, programs_with({init, load, step})) == std::vector{init, load, step});
 }
 
 TEST_CASE("a life's parts: what cannot come where it stands is refused before anything is allocated") {
-  const auto of = [](std::vector<LifeEvent> events) { return LifeScript{.training = {}, .events = std::move(events)}; };
-  CHECK(error_of(of({steps(1)}), kAll).find("begins with init") != std::string::npos);
-  CHECK(error_of(of({{Kind::init}, {Kind::init}}), kAll).find("init comes once") != std::string::npos);
-  CHECK(error_of(of({{Kind::init}, {Kind::save}}), kAll).find("no state to save") != std::string::npos);
-  CHECK(error_of(of({{Kind::init}, steps(1), {Kind::load_params}}), kAll).find("before the first step") !=
+  const auto script = [](std::vector<LifeEvent> events) {
+    return LifeScript{.training = {}, .events = std::move(events)};
+  };
+  CHECK(error_of(script({steps(1)}), kAll).find("begins with init") != std::string::npos);
+  CHECK(error_of(script({of(Kind::init), of(Kind::init)}), kAll).find("init comes once") != std::string::npos);
+  CHECK(error_of(script({of(Kind::init), of(Kind::save)}), kAll).find("no state to save") != std::string::npos);
+  CHECK(error_of(script({of(Kind::init), steps(1), of(Kind::load_params)}), kAll).find("before the first step") !=
         std::string::npos);
-  CHECK(error_of(of({{Kind::init}, steps(1), {Kind::load}}), programs_with({LifePart::init, LifePart::first_step}))
+  CHECK(error_of(script({of(Kind::init), steps(1), of(Kind::load)}),
+                 programs_with({LifePart::init, LifePart::first_step}))
             .find("no plan of part reload") != std::string::npos);
 }
 

@@ -27,6 +27,7 @@ ebb_test(replay_tests LIBS ebb_replay_command ebb_planner SOURCES
 # Whole lives on the reference.
 ebb_test(life_reference_tests LIBS ebb_replay ebb_planner SOURCES
   replay/life_mutation_test.cpp
+  replay/life_quantized_test.cpp
   replay/life_reference_test.cpp
 )
 target_link_libraries(replay_tests PRIVATE nlohmann_json::nlohmann_json)
