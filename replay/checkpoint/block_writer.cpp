@@ -129,6 +129,7 @@ void BlockWriter::write(const Task& task) {
   std::byte* data = task.buffer->data();
   std::fill(data + size, data + padded, std::byte{0});
   hashes_[static_cast<std::size_t>(task.block)] = hash_(task.block * block_, {data, static_cast<std::size_t>(size)});
+  const std::lock_guard one_at_a_time(disk_);
   file_.write(task.block * block_, {data, static_cast<std::size_t>(padded)});
 }
 
