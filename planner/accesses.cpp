@@ -42,9 +42,11 @@ void kernel_accesses(const Op& op, Accesses& accesses) {
       touch(accesses, Side::device, op.states & kParams, false);
       touch(accesses, Side::device, op.states & kMaster, true);
       return use_storage(accesses, op, true);
+    case Work::make_columns:
+      accesses.counting = Counting::padded;
+      [[fallthrough]];
     case Work::find_largest:
-    case Work::dequantize:
-    case Work::make_columns:  // into storage of their own
+    case Work::dequantize:  // into storage of their own
       touch(accesses, Side::device, op.states, false);
       return use_storage(accesses, op, true);
     case Work::quantize:
@@ -78,8 +80,9 @@ void host_accesses(const Op& op, Accesses& accesses) {
     if (!op.host_buffer.valid()) touch(accesses, Side::host, op.states, op.work == Work::fetch);
     return;
   }
+  accesses.host_storage_write = true;
   touch(accesses, Side::host, op.states & kGrads, false);
-  touch(accesses, Side::host, op.states & (kAllState | kParams), true);
+  if (!op.host_buffer.valid()) touch(accesses, Side::host, op.states & (kAllState | kParams), true);
 }
 
 }  // namespace

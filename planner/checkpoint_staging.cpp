@@ -15,8 +15,11 @@ void for_each_window(ElementRange range, Visit visit) {
 
 }  // namespace
 
-CheckpointStaging::CheckpointStaging(PlanBuilder& plan, const RankModel& rank, Numel most, std::int64_t most_bytes)
-    : plan_(plan), bytes_(bytes_of(std::min(most, Numel{kCheckpointWindow}), most_bytes)) {
+CheckpointStaging::CheckpointStaging(PlanBuilder& plan, const RankModel& rank, Phase phase, std::int64_t most_bytes)
+    : plan_(plan),
+      rank_(rank),
+      phase_(phase),
+      bytes_(bytes_of(std::min(rank.owned, Numel{kCheckpointWindow}), most_bytes)) {
   std::int64_t at = 0;
   for (const Shard& shard : rank.shards) {
     begins_.push_back(at);
@@ -40,29 +43,48 @@ std::uint32_t CheckpointStaging::pieces(ElementRange range) const {
   return static_cast<std::uint32_t>(end - first) + 1;
 }
 
+void CheckpointStaging::store_window(const Moved& moved, ElementRange window, OpId ready) {
+  if (pending_.size() == stages_.size()) store_oldest();
+  const BufferId stage = next_stage();
+  const Bytes bytes = bytes_of(window.numel(), moved.size);
+  const OpId copy = plan_.add({.kind = OpKind::copy_d2h,
+                               .phase = phase_,
+                               .states = moved.states,
+                               .stream = kD2h,
+                               .calls = pieces(window) * static_cast<std::uint32_t>(std::popcount(moved.states)),
+                               .buffer = moved.buffer,
+                               .host_buffer = stage,
+                               .bytes = bytes,
+                               .range = window},
+                              {ready});
+  pending_.push_back({copy,
+                      {.kind = OpKind::host_work,
+                       .phase = phase_,
+                       .work = Work::store,
+                       .states = moved.states,
+                       .stream = kHost,
+                       .host_buffer = stage,
+                       .bytes = bytes,
+                       .range = window}});
+}
+
 void CheckpointStaging::store(std::uint8_t states, ElementRange range, std::int64_t size, BufferId buffer) {
+  for_each_window(range, [&](ElementRange window) { store_window({states, size, buffer}, window, OpId::none()); });
+}
+
+void CheckpointStaging::store_dequantized(ElementRange range, std::int64_t size, BufferId dequantized) {
   for_each_window(range, [&](ElementRange window) {
-    if (pending_.size() == stages_.size()) store_oldest();
-    const BufferId stage = next_stage();
-    const Bytes bytes = bytes_of(window.numel(), size);
-    const OpId copy = plan_.add({.kind = OpKind::copy_d2h,
-                                 .phase = Phase::save,
-                                 .states = states,
-                                 .stream = kD2h,
-                                 .calls = pieces(window) * static_cast<std::uint32_t>(std::popcount(states)),
-                                 .buffer = buffer,
-                                 .host_buffer = stage,
-                                 .bytes = bytes,
-                                 .range = window});
-    pending_.push_back({copy,
-                        {.kind = OpKind::host_work,
-                         .phase = Phase::save,
-                         .work = Work::store,
-                         .states = states,
-                         .stream = kHost,
-                         .host_buffer = stage,
-                         .bytes = bytes,
-                         .range = window}});
+    const OpId ready = plan_.add({.kind = OpKind::kernel,
+                                  .phase = phase_,
+                                  .work = Work::dequantize,
+                                  .states = kParams,
+                                  .stream = kComputeStream,
+                                  .calls = pieces(window),
+                                  .buffer = dequantized,
+                                  .bytes = bytes_of(window.numel(), 1 + size),
+                                  .range = window},
+                                 {plan_.last_on(kD2h)});
+    store_window({kParams, size, dequantized}, window, ready);
   });
 }
 
@@ -75,34 +97,42 @@ void CheckpointStaging::finish() {
   while (!pending_.empty()) store_oldest();
 }
 
-OpId CheckpointStaging::fetch(std::uint8_t states, ElementRange range, std::int64_t size, BufferId buffer, OpId room) {
+OpId CheckpointStaging::bring(Work work, const Moved& moved, ElementRange range, OpId room) {
   OpId last = room;
   for_each_window(range, [&](ElementRange window) {
     OpId& emptied = emptied_[windows_ % stages_.size()];
     const BufferId stage = next_stage();
-    const Bytes bytes = bytes_of(window.numel(), size);
-    const OpId fetched = plan_.add({.kind = OpKind::host_work,
-                                    .phase = Phase::load,
-                                    .work = Work::fetch,
-                                    .states = states,
-                                    .stream = kHost,
-                                    .host_buffer = stage,
-                                    .bytes = bytes,
-                                    .range = window},
-                                   {emptied});
+    const Bytes bytes = bytes_of(window.numel(), moved.size);
+    const OpId filled = plan_.add({.kind = OpKind::host_work,
+                                   .phase = phase_,
+                                   .work = work,
+                                   .states = moved.states,
+                                   .stream = kHost,
+                                   .host_buffer = stage,
+                                   .bytes = bytes,
+                                   .range = window},
+                                  {emptied});
     last = plan_.add({.kind = OpKind::copy_h2d,
-                      .phase = Phase::load,
-                      .states = states,
+                      .phase = phase_,
+                      .states = moved.states,
                       .stream = kH2d,
-                      .calls = pieces(window) * static_cast<std::uint32_t>(std::popcount(states)),
-                      .buffer = buffer,
+                      .calls = pieces(window) * static_cast<std::uint32_t>(std::popcount(moved.states)),
+                      .buffer = moved.buffer,
                       .host_buffer = stage,
                       .bytes = bytes,
                       .range = window},
-                     {fetched, room});
+                     {filled, room});
     emptied = last;
   });
   return last;
+}
+
+OpId CheckpointStaging::fetch(std::uint8_t states, ElementRange range, std::int64_t size, BufferId buffer, OpId room) {
+  return bring(Work::fetch, {states, size, buffer}, range, room);
+}
+
+OpId CheckpointStaging::make_masters(ElementRange range, BufferId buffer, OpId room) {
+  return bring(Work::make_masters, {kMaster, rank_.job->precision.master_bytes(), buffer}, range, room);
 }
 
 }  // namespace ebb

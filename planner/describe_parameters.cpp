@@ -60,6 +60,8 @@ void describe_parameters(const RankModel& rank, Plan& plan) {
                                .quantized = entry.quantized,
                                .expert = entry.expert});
   }
+  for (Buffer& buffer : plan.buffers)
+    for (std::uint32_t& parameter : buffer.parameters) parameter = index_of[parameter];
   EBB_ASSERT(plan.shards.size() == rank.shards.size());
   for (std::size_t i = 0; i < plan.shards.size(); ++i) plan.shards[i].parameter = index_of[rank.shards[i].parameter];
 }

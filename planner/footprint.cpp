@@ -16,6 +16,14 @@ namespace ebb {
 
 namespace {
 
+/// A byte for every padded element: MXFP8's column-wise copies are gathered like the rows, so they lie like them.
+Bytes quantized_elements(const StageLayout& stage) {
+  Bytes bytes{0};
+  for (const BufferLayout& buffer : stage.buffers)
+    if (buffer.quantized) bytes += bytes_of(buffer.numel, 1);
+  return bytes;
+}
+
 void add_parameters(const Job& job, const StageLayout& stage, Footprint& footprint) {
   std::vector<Term>& terms = footprint.resident;
   Bytes buffers{0};
@@ -27,10 +35,17 @@ void add_parameters(const Job& job, const StageLayout& stage, Footprint& footpri
   }
   terms.push_back({"parameters", buffers, Role::params});
   const WeightCopies copies = weight_copies(job, stage);
-  if (!copies.always.empty()) terms.push_back({"fp8 weight copies", copies.always_bytes()});
+  const auto add = [&](const char* name, Bytes bytes, Role role) {
+    if (bytes.value > 0) terms.push_back({name, bytes, role});
+  };
+  add("fp8 weight copies", copies.always_bytes() - copies.scales - copies.kept_columns, Role::other);
+  add("fp8 scales", copies.scales, Role::scales);
+  Bytes columns = copies.kept_columns;
+  if (columns.value > 0 && job.precision.fp8 == Fp8Recipe::mxfp8) columns = quantized_elements(stage);
+  add("fp8 columns", columns, Role::columns);
   if (copies.columns.empty()) return;
   if (eager_columnwise(job))
-    terms.push_back({"fp8 column-wise copies", copies.columns_bytes()});
+    add("fp8 columns", copies.columns_bytes(), Role::columns);
   else
     footprint.lazy_columns = copies.columns_bytes();
 }

@@ -5,16 +5,16 @@
 namespace ebb {
 
 std::span<const LifePart> followers(LifePart part) {
-  static constexpr std::array kOfInit = {LifePart::load, LifePart::load_params, LifePart::first_step,
-                                         LifePart::first_skip};
-  static constexpr std::array kBeforeMoments = {LifePart::first_step, LifePart::first_skip};
+  static constexpr std::array kFresh = {LifePart::load, LifePart::load_params, LifePart::first_step,
+                                        LifePart::first_skip};
+  static constexpr std::array kLoaded = {LifePart::first_step, LifePart::first_skip};
   static constexpr std::array kSteady = {LifePart::step, LifePart::skip, LifePart::save, LifePart::reload};
   switch (part) {
     case LifePart::init:
-      return kOfInit;
-    case LifePart::load_params:
     case LifePart::first_skip:
-      return kBeforeMoments;
+      return kFresh;
+    case LifePart::load_params:
+      return kLoaded;
     case LifePart::load:
     case LifePart::reload:
     case LifePart::first_step:

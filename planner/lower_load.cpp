@@ -11,6 +11,8 @@
 #include "planner/checkpoint_staging.hpp"
 #include "planner/life_parts.hpp"
 #include "planner/optimizer_traffic.hpp"
+#include "planner/owned_runs.hpp"
+#include "planner/quantization.hpp"
 #include "planner/state_homes.hpp"
 
 namespace ebb {
@@ -30,11 +32,12 @@ class Loader {
   void through_window(std::uint32_t k);
   void cast_from_host(std::uint32_t k);
   OpId window_copy(OpKind direction, std::uint8_t states, std::uint32_t k, BufferId buffer, OpId dep);
-  OpId make_params(std::uint32_t chunk, ElementRange range, std::uint32_t calls, BufferId masters, OpId dep);
+  OpId make_params(std::uint32_t chunk, ElementRange range, BufferId masters, OpId dep);
   BufferId window_buffer(std::uint32_t k, std::uint8_t states);
 
   PlanBuilder& plan_;
   const RankModel& rank_;
+  const Candidate& candidate_;
   StateHomes homes_;
   StepFrame frame_;
   std::uint8_t states_;       // that come out of the checkpoint
@@ -52,30 +55,37 @@ std::uint8_t loaded_states(LifePart part, const Precision& precision) {
 Loader::Loader(PlanBuilder& plan, const RankModel& rank, const Candidate& candidate)
     : plan_(plan),
       rank_(rank),
+      candidate_(candidate),
       homes_(state_homes(plan, rank, candidate)),
       frame_(plan, rank, homes_.frame),
       states_(loaded_states(plan.part(), homes_.precision)),
       params_from_masters_((states_ & kMaster) != 0 && !homes_.precision.keeps_remainders()),
       straight_to_host_(candidate.policy == Policy::pipelined || candidate.policy == Policy::cpu_adam),
-      staging_(plan, rank, rank.owned,
+      staging_(plan, rank, Phase::load,
                std::max(homes_.precision.state_bytes(), std::int64_t{size_of(homes_.precision.params)})) {}
 
 bool Loader::exists(std::uint8_t states) const {
   return (states & kMoments) ? moments_exist(plan_.part()) : masters_exist(plan_.part(), homes_.precision);
 }
 
-OpId Loader::make_params(std::uint32_t chunk, ElementRange range, std::uint32_t calls, BufferId masters, OpId dep) {
-  return plan_.add({.kind = OpKind::kernel,
-                    .phase = Phase::load,
-                    .work = Work::cast,
-                    .states = kMaster | kParams,
-                    .stream = kComputeStream,
-                    .chunk = chunk,
-                    .calls = calls,
-                    .buffer = masters,
-                    .bytes = bytes_of(range.numel(), cast_bytes_per_element(homes_.precision)),
-                    .range = range},
-                   {dep});
+/// Of what is not quantised; the last op.
+OpId Loader::make_params(std::uint32_t chunk, ElementRange range, BufferId masters, OpId dep) {
+  OpId last = dep;
+  for (const OwnedRun& run : owned_runs(rank_, homes_.precision, range)) {
+    if (run.quantized) continue;
+    last = plan_.add({.kind = OpKind::kernel,
+                      .phase = Phase::load,
+                      .work = Work::cast,
+                      .states = kMaster | kParams,
+                      .stream = kComputeStream,
+                      .chunk = chunk,
+                      .calls = homes_.packed ? 1 : run.tensors,
+                      .buffer = masters,
+                      .bytes = bytes_of(run.range.numel(), cast_bytes_per_element(homes_.precision)),
+                      .range = run.range},
+                     {dep});
+  }
+  return last;
 }
 
 void Loader::into_device_homes() {
@@ -88,8 +98,7 @@ void Loader::into_device_homes() {
       room = plan_.allocate(home.buffer, Phase::load, kNoChunk, tensors);
     }
     const OpId in = staging_.fetch(states, home.part.range, size(states), home.buffer, room);
-    if ((states & kMaster) && params_from_masters_)
-      make_params(kNoChunk, home.part.range, home.part.tensors(), home.buffer, in);
+    if ((states & kMaster) && params_from_masters_) make_params(kNoChunk, home.part.range, home.buffer, in);
   }
 }
 
@@ -122,7 +131,7 @@ void Loader::through_window(std::uint32_t k) {
   const BufferId buffer = window_buffer(k, states);
   const OpId room = plan_.allocate(buffer, Phase::load, k, window.tensors);
   OpId ready = staging_.fetch(states, window.range, size(states), buffer, room);
-  if ((states & kMaster) && params_from_masters_) ready = make_params(k, window.range, window.tensors, buffer, ready);
+  if ((states & kMaster) && params_from_masters_) ready = make_params(k, window.range, buffer, ready);
   const OpId out = window_copy(OpKind::copy_d2h, states, k, buffer, ready);
   plan_.add({.kind = OpKind::host_wait, .phase = Phase::load, .stream = kHost, .chunk = k}, {out});
   plan_.release(buffer, Phase::load, {}, OpId::none(), k);
@@ -131,10 +140,11 @@ void Loader::through_window(std::uint32_t k) {
 /// The host's masters pass through a window and leave parameters.
 void Loader::cast_from_host(std::uint32_t k) {
   const StateWindow& window = homes_.windows[k];
+  if (owned_runs(rank_, homes_.precision, window.range).front().quantized) return;
   const BufferId buffer = window_buffer(k, kMaster);
   const OpId room = plan_.allocate(buffer, Phase::load, k, window.tensors);
   const OpId in = window_copy(OpKind::copy_h2d, kMaster, k, buffer, room);
-  const OpId cast = make_params(k, window.range, window.tensors, buffer, in);
+  const OpId cast = make_params(k, window.range, buffer, in);
   plan_.release(buffer, Phase::load, {cast}, OpId::none(), k);
 }
 
@@ -172,6 +182,10 @@ void Loader::run() {
     const ElementRange owned{homes_.host_masters.range.end, rank_.owned.value};
     staging_.fetch(kParams, owned, size_of(homes_.precision.params), frame_.params(), OpId::none());
   }
+  // What was copied in last is read on the compute stream.
+  if (quantizes_explicitly(homes_.precision))
+    plan_.add({.kind = OpKind::host_wait, .phase = Phase::load, .stream = kHost}, {plan_.last_on(kH2d)});
+  if (params_from_masters_) quantize_homes(plan_, rank_, candidate_, Phase::load);
   frame_.gather_all(Phase::load);
   // A step begins with the gradient copies of the step before it.
   if (frame_.grad_copies().valid() && plan_.part() == LifePart::load) plan_.allocate(frame_.grad_copies(), Phase::load);

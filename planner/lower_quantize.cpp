@@ -3,8 +3,14 @@
 //   whole   after the step of everything, one call for each chained optimizer: resident, full-reload, windowed
 //   again   chunked's second pass. When all chunks are stepped, the masters come in again, are quantised, and go out
 //           again, in chunks of its own (quantize_calls.hpp).
+// A call is: largest values of what is owned, into a buffer that starts at 0; their maximum over all ranks; scales and
+// rows from it. So a chunk's border never changes a scale.
 // Source: Megatron-LM main d98e8a64dd, distrib_optimizer.py, _copy_main_params_to_model_params; pull request 6544,
 // _copy_fp8_params_after_chunked_optimizer_step.
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "models/memory/torch_allocator.hpp"
 #include "planner/lowerings.hpp"
 #include "planner/optimizer_traffic.hpp"
@@ -21,28 +27,39 @@ constexpr std::uint32_t kPassesPerChunk = 2;
 
 class Quantizer {
  public:
-  Quantizer(PlanBuilder& plan, const RankModel& rank)
-      : plan_(plan), rank_(rank), bytes_(quantize_bytes(rank.job->precision)) {}
+  Quantizer(PlanBuilder& plan, const RankModel& rank, Phase phase)
+      : plan_(plan),
+        rank_(rank),
+        phase_(phase),
+        explicit_(quantizes_explicitly(rank.job->precision)),
+        bytes_(quantize_bytes(rank.job->precision)) {}
   /// The masters are on the device and stay there.
-  void whole(const QuantizeCall& call);
+  void whole(QuantizeCall call, std::span<const std::int64_t> cuts);
   /// They come in and go out again.
   void again(const QuantizeCall& call);
 
  private:
-  BufferId temporaries(const QuantizeCall& call);
+  struct Incoming {
+    BufferId masters;  // of one run
+    OpId room;
+  };
   OpId quantize(const QuantizeCall& call, BufferId largest, OpId ready);
-  OpId kernel(const Part& run, std::uint8_t states, std::int64_t bytes, BufferId largest, OpId after);
-  OpId reduce(const QuantizeCall& call, BufferId largest, OpId after);
+  OpId kernel(Work work, const Part& run, std::uint8_t states, std::int64_t bytes, BufferId largest, OpId after);
+  Incoming incoming(const QuantizeCall& call, std::size_t run);
+  OpId bring_in(const QuantizeCall& call, BufferId largest, OpId room);
 
   PlanBuilder& plan_;
   const RankModel& rank_;
+  Phase phase_;
+  bool explicit_;
   QuantizeBytes bytes_;
 };
 
-OpId Quantizer::kernel(const Part& run, std::uint8_t states, std::int64_t bytes, BufferId largest, OpId after) {
+OpId Quantizer::kernel(Work work, const Part& run, std::uint8_t states, std::int64_t bytes, BufferId largest,
+                       OpId after) {
   return plan_.add({.kind = OpKind::kernel,
-                    .phase = Phase::step,
-                    .work = Work::cast,
+                    .phase = phase_,
+                    .work = explicit_ ? work : Work::cast,
                     .states = states,
                     .stream = kComputeStream,
                     .chunk = run.chunk,
@@ -53,84 +70,134 @@ OpId Quantizer::kernel(const Part& run, std::uint8_t states, std::int64_t bytes,
                    {after});
 }
 
-OpId Quantizer::reduce(const QuantizeCall& call, BufferId largest, OpId after) {
-  const Group group = sharding_group(*rank_.job, call.expert);
-  if (group.members <= 1) return after;
-  Bytes bytes{0};
-  for (const std::uint32_t index : call.parameters)
-    bytes += largest_bytes(rank_.job->precision, rank_.stage->parameters[index]);
-  return plan_.add({.kind = OpKind::collective,
-                    .phase = Phase::step,
-                    .work = Work::all_reduce,
-                    .stream = kComm,
-                    .chunk = call.chunk,
-                    .members = group.members,
-                    .stride = group.stride,
-                    .domains = group.domains,
-                    .buffer = largest,
-                    .bytes = bytes},
-                   {after});
-}
-
 /// `ready`: everything that was issued so far and must have ended. The last op.
 OpId Quantizer::quantize(const QuantizeCall& call, BufferId largest, OpId ready) {
   const bool delayed = rank_.job->precision.fp8 == Fp8Recipe::delayed;
-  for (const Part& run : call.runs) ready = kernel(run, kMaster, bytes_.measure, largest, ready);
-  if (!delayed) ready = reduce(call, largest, ready);
-  for (const Part& run : call.runs) ready = kernel(run, kMaster | kParams, bytes_.cast, largest, ready);
-  return delayed ? reduce(call, largest, ready) : ready;
+  for (const Part& run : call.runs) ready = kernel(Work::find_largest, run, kMaster, bytes_.measure, largest, ready);
+  if (!delayed) ready = reduce_largest(plan_, rank_, phase_, call, largest, ready);
+  for (const Part& run : call.runs) ready = kernel(Work::quantize, run, kMaster | kParams, bytes_.cast, largest, ready);
+  // Scales are everybody's, even of parameters that this rank owns nothing of.
+  if (explicit_ && call.runs.empty()) ready = kernel(Work::quantize, {{}, {}, call.chunk}, 0, 0, largest, ready);
+  return delayed ? reduce_largest(plan_, rank_, phase_, call, largest, ready) : ready;
 }
 
-BufferId Quantizer::temporaries(const QuantizeCall& call) {
-  Bytes bytes{0};
-  for (const Bytes tensor : quantize_temporaries(rank_.job->precision, *rank_.stage, call.parameters))
-    bytes += memory::allocated_bytes(tensor);
-  if (call.chunk != kNoChunk) return plan_.buffer("fp8 largest", call.chunk, bytes, Phase::step);
-  return plan_.buffer(call.expert ? "expert fp8 largest" : "fp8 largest", Memory::device, bytes, false, Phase::step);
+/// A run whose masters lie in two buffers is two.
+std::vector<Part> cut_runs(const std::vector<Part>& runs, std::span<const std::int64_t> cuts) {
+  std::vector<Part> parts;
+  for (Part run : runs) {
+    std::int64_t at = run.range.begin;
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < run.shards.size(); ++i) {
+      if (i > first && std::find(cuts.begin(), cuts.end(), at) != cuts.end()) {
+        parts.push_back({run.shards.subspan(first, i - first), {run.range.begin, at}, run.chunk});
+        run.range.begin = at;
+        first = i;
+      }
+      at += run.shards[i].numel.value;
+    }
+    parts.push_back({run.shards.subspan(first), {run.range.begin, at}, run.chunk});
+  }
+  return parts;
 }
 
-void Quantizer::whole(const QuantizeCall& call) {
-  const BufferId largest = temporaries(call);
-  OpId ready = plan_.allocate(largest, Phase::step);
+void Quantizer::whole(QuantizeCall call, std::span<const std::int64_t> cuts) {
+  const LargestBuffer largest = allocate_largest(plan_, rank_, phase_, call);
+  OpId ready = largest.ready;
   Bytes copied{0};
   for (const Part& run : call.runs) copied += allocated_tensors(run.shards, 2);
+  call.runs = cut_runs(call.runs, cuts);
   BufferId copies;
   if (copied.value > 0) {
-    copies =
-        plan_.buffer(call.expert ? "expert bf16 masters" : "bf16 masters", Memory::device, copied, false, Phase::step);
-    ready = plan_.allocate(copies, Phase::step);
+    copies = plan_.buffer(call.expert ? "expert bf16 masters" : "bf16 masters", Memory::device, copied, false, phase_);
+    ready = plan_.allocate(copies, phase_);
   }
+  ready = quantize(call, largest.buffer, ready);
+  if (copies.valid()) plan_.release(copies, phase_);
+  plan_.release(largest.buffer, phase_, {ready});
+}
+
+/// A buffer for the masters of one run, with their copies in the model's type.
+Quantizer::Incoming Quantizer::incoming(const QuantizeCall& call, std::size_t run) {
+  const Part& part = call.runs[run];
+  const Bytes bytes = allocated_state(rank_.job->precision, part.shards, kMaster) + allocated_tensors(part.shards, 2);
+  Incoming in;
+  const std::string name = run == 0 ? "fp8 chunk" : fmt::format("fp8 chunk, run {} of", run);
+  in.masters = plan_.buffer(name, call.chunk, bytes, phase_);
+  plan_.state(in.masters, kMaster, part.range);
+  in.room = plan_.allocate(in.masters, phase_, call.chunk, 2 * part.tensors());
+  return in;
+}
+
+/// The last op on the largest values.
+OpId Quantizer::bring_in(const QuantizeCall& call, BufferId largest, OpId room) {
+  std::vector<Incoming> runs;
+  for (std::size_t r = 0; r < call.runs.size(); ++r) runs.push_back(incoming(call, r));
+  OpId ready = room;
+  for (std::size_t r = 0; r < runs.size(); ++r)
+    ready =
+        copy_state(plan_, rank_, OpKind::copy_h2d, phase_, kMaster, call.runs[r], runs[r].masters, {runs.back().room});
   ready = quantize(call, largest, ready);
-  if (copies.valid()) plan_.release(copies, Phase::step);
-  plan_.release(largest, Phase::step, {ready});
+  if (runs.empty()) return ready;
+  // A step moves them out again, as Megatron-LM does; elsewhere the host's copies are what they were.
+  OpId out = ready;
+  for (std::size_t r = 0; r < runs.size() && phase_ == Phase::step; ++r)
+    out = copy_state(plan_, rank_, OpKind::copy_d2h, phase_, kMaster, call.runs[r], runs[r].masters, {ready});
+  plan_.add({.kind = OpKind::host_wait, .phase = phase_, .stream = kHost, .chunk = call.chunk}, {out});
+  for (const Incoming& run : runs) plan_.release(run.masters, phase_, {}, OpId::none(), call.chunk);
+  return ready;
 }
 
 void Quantizer::again(const QuantizeCall& call) {
-  host_call(plan_, rank_, call.chunk, kPassesPerChunk);
-  Bytes masters{0};
-  for (const Part& run : call.runs)
-    masters += allocated_state(rank_.job->precision, run.shards, kMaster) + allocated_tensors(run.shards, 2);
-  const BufferId buffer = plan_.buffer("fp8 chunk", call.chunk, masters, Phase::step);
-  plan_.state(buffer, kMaster, {});
-  const BufferId largest = temporaries(call);
-  OpId ready = plan_.allocate(largest, Phase::step, call.chunk);
-  if (!call.runs.empty()) {
-    const OpId room = plan_.allocate(buffer, Phase::step, call.chunk, 2 * call.tensors());
-    for (const Part& run : call.runs)
-      ready = copy_state(plan_, rank_, OpKind::copy_h2d, Phase::step, kMaster, run, buffer, {room});
-  }
-  ready = quantize(call, largest, ready);
-  if (!call.runs.empty()) {
-    OpId out;
-    for (const Part& run : call.runs)
-      out = copy_state(plan_, rank_, OpKind::copy_d2h, Phase::step, kMaster, run, buffer, {ready});
-    plan_.add({.kind = OpKind::host_wait, .phase = Phase::step, .stream = kHost, .chunk = call.chunk}, {out});
-    plan_.release(buffer, Phase::step, {}, OpId::none(), call.chunk);
-  }
-  plan_.release(largest, Phase::step, {ready}, OpId::none(), call.chunk);
+  if (phase_ == Phase::step) host_call(plan_, rank_, call.chunk, kPassesPerChunk);
+  const LargestBuffer largest = allocate_largest(plan_, rank_, phase_, call);
+  const OpId ready = bring_in(call, largest.buffer, largest.ready);
+  plan_.release(largest.buffer, phase_, {ready}, OpId::none(), call.chunk);
 }
 
 }  // namespace
+
+OpId reduce_largest(PlanBuilder& plan, const RankModel& rank, Phase phase, const QuantizeCall& call, BufferId largest,
+                    OpId after) {
+  const Group group = sharding_group(*rank.job, call.expert);
+  if (group.members <= 1) return after;
+  Bytes bytes{0};
+  for (const std::uint32_t index : call.parameters)
+    bytes += largest_bytes(rank.job->precision, rank.stage->parameters[index]);
+  return plan.add({.kind = OpKind::collective,
+                   .phase = phase,
+                   .work = Work::all_reduce,
+                   .stream = kComm,
+                   .chunk = call.chunk,
+                   .members = group.members,
+                   .stride = group.stride,
+                   .domains = group.domains,
+                   .buffer = largest,
+                   .bytes = bytes},
+                  {after});
+}
+
+LargestBuffer allocate_largest(PlanBuilder& plan, const RankModel& rank, Phase phase, const QuantizeCall& call) {
+  Bytes bytes{0};
+  for (const Bytes tensor : quantize_temporaries(rank.job->precision, *rank.stage, call.parameters))
+    bytes += memory::allocated_bytes(tensor);
+  LargestBuffer largest;
+  if (call.chunk != kNoChunk)
+    largest.buffer = plan.buffer("fp8 largest", call.chunk, bytes, phase);
+  else
+    largest.buffer =
+        plan.buffer(call.expert ? "expert fp8 largest" : "fp8 largest", Memory::device, bytes, false, phase);
+  largest.ready = plan.allocate(largest.buffer, phase, call.chunk);
+  if (!quantizes_explicitly(rank.job->precision)) return largest;
+  plan.largest(largest.buffer, call.parameters);
+  largest.ready = plan.add({.kind = OpKind::kernel,
+                            .phase = phase,
+                            .work = Work::zero_state,
+                            .stream = kComputeStream,
+                            .chunk = call.chunk,
+                            .buffer = largest.buffer,
+                            .bytes = bytes});
+  return largest;
+}
 
 OpId cast_to_params(PlanBuilder& plan, const RankModel& rank, const Precision& precision, const Part& part,
                     BufferId buffer, OpId stepped) {
@@ -160,13 +227,14 @@ OpId cast_to_params(PlanBuilder& plan, const RankModel& rank, const Precision& p
   return stepped;
 }
 
-void quantize_params(PlanBuilder& plan, const RankModel& rank) {
-  Quantizer quantizer(plan, rank);
-  for (const QuantizeCall& call : quantize_calls(rank, std::nullopt, 0)) quantizer.whole(call);
+void quantize_params(PlanBuilder& plan, const RankModel& rank, Phase phase, std::span<const std::int64_t> cuts) {
+  Quantizer quantizer(plan, rank, phase);
+  for (QuantizeCall& call : quantize_calls(rank, std::nullopt, 0)) quantizer.whole(std::move(call), cuts);
 }
 
-void quantize_chunks(PlanBuilder& plan, const RankModel& rank, Numel chunk_numel, std::uint32_t first_chunk) {
-  Quantizer quantizer(plan, rank);
+void quantize_chunks(PlanBuilder& plan, const RankModel& rank, Numel chunk_numel, std::uint32_t first_chunk,
+                     Phase phase) {
+  Quantizer quantizer(plan, rank, phase);
   for (const QuantizeCall& call : quantize_calls(rank, chunk_numel, first_chunk)) quantizer.again(call);
 }
 

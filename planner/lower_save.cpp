@@ -4,8 +4,10 @@
 // copies).
 #include <algorithm>
 
+#include "models/memory/torch_allocator.hpp"
 #include "planner/checkpoint_staging.hpp"
 #include "planner/optimizer_traffic.hpp"
+#include "planner/owned_runs.hpp"
 #include "planner/state_homes.hpp"
 
 namespace ebb {
@@ -30,6 +32,27 @@ void store_from_host(PlanBuilder& plan, const StateHomes& homes) {
               .range = home.range});
 }
 
+/// Quantised ones are brought to the model's type window by window, in the only device memory that a save takes.
+void store_params(PlanBuilder& plan, const RankModel& rank, const Precision& precision, BufferId params,
+                  CheckpointStaging& staging) {
+  const std::int64_t size = size_of(precision.params);
+  BufferId dequantized;
+  for (const OwnedRun& run : owned_runs(rank, precision, {0, rank.owned.value})) {
+    if (!run.quantized) {
+      staging.store(kParams, run.range, size, params);
+      continue;
+    }
+    if (!dequantized.valid()) {
+      const Bytes bytes = memory::allocated_bytes(bytes_of(std::min(rank.owned, Numel{kCheckpointWindow}), size));
+      dequantized = plan.buffer("dequantised", Memory::device, bytes, false, Phase::save);
+      plan.role(dequantized, Role::staging);
+      plan.allocate(dequantized, Phase::save);
+    }
+    staging.store_dequantized(run.range, size, dequantized);
+  }
+  if (dequantized.valid()) plan.release(dequantized, Phase::save, {plan.last_on(kD2h)});
+}
+
 }  // namespace
 
 void lower_save(PlanBuilder& plan, const RankModel& rank, const Candidate& candidate) {
@@ -38,12 +61,12 @@ void lower_save(PlanBuilder& plan, const RankModel& rank, const Candidate& candi
   StepFrame frame(plan, rank, homes.frame);
   std::int64_t most = size_of(precision.params);
   for (const DeviceHome& home : homes.device) most = std::max(most, state_bytes_per_element(precision, home.states));
-  CheckpointStaging staging(plan, rank, rank.owned, most);
+  CheckpointStaging staging(plan, rank, Phase::save, most);
   // What the part before left in flight.
   plan.add({.kind = OpKind::host_wait, .phase = Phase::save, .stream = kHost});
   for (const DeviceHome& home : homes.device)
     staging.store(home.states, home.part.range, state_bytes_per_element(precision, home.states), home.buffer);
-  staging.store(kParams, {0, rank.owned.value}, size_of(precision.params), frame.params());
+  store_params(plan, rank, precision, frame.params(), staging);
   staging.finish();
   store_from_host(plan, homes);
 }

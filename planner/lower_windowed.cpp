@@ -175,7 +175,9 @@ void Windowed::step() {
     }
   }
   scratch.release();
-  quantize_params(plan_, rank_);
+  std::vector<std::int64_t> cuts;
+  for (const Manager& manager : managers_) cuts.push_back(manager.part.moves.range.end);
+  quantize_params(plan_, rank_, Phase::step, cuts);
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ void lower_full_reload(PlanBuilder& plan, const RankModel& rank);
 void lower_chunked(PlanBuilder& plan, const RankModel& rank, Numel chunk_numel);
 /// chunked's second pass over gathered FP8 and FP4 weights (lower_quantize.cpp); its chunks count on from
 /// `first_chunk`.
-void quantize_chunks(PlanBuilder& plan, const RankModel& rank, Numel chunk_numel, std::uint32_t first_chunk);
+void quantize_chunks(PlanBuilder& plan, const RankModel& rank, Numel chunk_numel, std::uint32_t first_chunk,
+                     Phase phase = Phase::step);
 void lower_windowed(PlanBuilder& plan, const RankModel& rank, std::int64_t chunk_size_mb, double fraction);
 void lower_cpu_adam(PlanBuilder& plan, const RankModel& rank, double fraction);
 void lower_pipelined(PlanBuilder& plan, const RankModel& rank, Numel slot_numel, int slots);
@@ -65,7 +66,9 @@ OpId cast_to_params(PlanBuilder& plan, const RankModel& rank, const Precision& p
                     BufferId buffer, OpId stepped);
 
 /// Quantises all gathered FP8 and FP4 weights from masters on the device, where the recipe does so after the step.
-void quantize_params(PlanBuilder& plan, const RankModel& rank);
+/// `cuts`: owned elements at which another buffer of masters begins.
+void quantize_params(PlanBuilder& plan, const RankModel& rank, Phase phase = Phase::step,
+                     std::span<const std::int64_t> cuts = {});
 
 /// Memory that Adam needs while it runs, held from construction to release().
 class AdamScratch {

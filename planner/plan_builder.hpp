@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "models/plan.hpp"
 #include "planner/order.hpp"
@@ -38,7 +39,12 @@ class PlanBuilder {
   /// What the buffer is for; state: `states` of the elements `holds` (see plan.hpp).
   void role(BufferId buffer, Role role) { plan_.buffers[buffer.index].role = role; }
   void state(BufferId buffer, std::uint8_t states, ElementRange holds, bool packed = false);
-  Bytes bytes_of_buffer(BufferId buffer) const { return plan_.buffers[buffer.index].bytes; }
+  /// Role largest, of these parameters of the stage: their places in Plan::parameters where that is filled
+  /// (describe_parameters.hpp).
+  void largest(BufferId buffer, const std::vector<std::uint32_t>& parameters) {
+    plan_.buffers[buffer.index].role = Role::largest;
+    plan_.buffers[buffer.index].parameters = parameters;
+  }
 
   /// Appends `op` (its deps fields are set here). `deps` may hold none().
   OpId add(Op op, std::initializer_list<OpId> deps = {});

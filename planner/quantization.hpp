@@ -24,8 +24,13 @@ namespace ebb {
 /// Whether a step ends with quantize_master_weights.
 bool requantizes(const Precision& precision);
 
+/// ... in the ops that a replay can run: largest values, their maximum over ranks, then rows by the scales that follow.
+/// Not delayed scaling, whose scales are of steps before, nor FP4.
+bool quantizes_explicitly(const Precision& precision);
+
 /// Bytes of one parameter's largest values in the all-reduce: fp32, one for a matrix (delayed, tensorwise), for each
-/// row-wise scale as padded (blockwise), for each 16 x 16 tile and the matrix (nvfp4).
+/// row-wise scale as padded (blockwise), for each 16 x 16 tile and the matrix (nvfp4); mxfp8, which Megatron-LM does
+/// not gather so: one for 32 elements of each row, then of each column.
 Bytes largest_bytes(const Precision& precision, const Parameter& parameter);
 
 /// Tensors beside bf16 copies while `parameters` of a stage are quantised together: the packed largest values and the
@@ -44,5 +49,7 @@ QuantizeBytes quantize_bytes(const Precision& precision);
 /// row-wise bytes are read, as many written); both copies of weights that arrive in bf16, read once more for the
 /// largest value where one scale covers the matrix and is this step's (tensorwise).
 Bytes forward_quantize_bytes(const Job& job, const StageLayout& stage);
+/// The part of it that makes column-wise copies of gathered weights in an op of its own (quantizes_explicitly).
+Bytes made_columns_bytes(const Job& job, const StageLayout& stage);
 
 }  // namespace ebb

@@ -130,11 +130,13 @@ Rules recipe_rules() {
        .source = kArguments},
       {.id = "mxfp8-gather-reuses-grads",
        .key = "precision.fp8.reuse_grad_buffer",
+       .policies = {Policy::resident, Policy::full_reload, Policy::chunked, Policy::windowed},
        .find =
            [](const Situation& s, Findings& out) {
              const Precision& p = s.job.precision;
              if (p.fp8 == Fp8Recipe::mxfp8 && p.fp8_param_gather && !p.reuses_grad_buffer())
-               out.push_back({"MXFP8 parameter gather needs it", "set reuse_grad_buffer: true, or leave it out"});
+               out.push_back({"Megatron-LM's MXFP8 parameter gather needs it; Ebb's own runtime alone goes without",
+                              "set reuse_grad_buffer: true, or leave it out"});
            },
        .reason = "Transformer Engine cannot place an MXFP8 tensor into a parameter buffer",
        .source = "Transformer Engine main d0067d0da6, transformer_engine/pytorch/tensor/utils.py:89"},
@@ -179,7 +181,9 @@ Rules hardware_rules() {
        .key = "precision.fp8.recipe",
        .find =
            [](const Situation& s, Findings& out) {
-             if (s.job.precision.fp8 == Fp8Recipe::mxfp8)
+             // Quantised in the step and never multiplied: Ebb's own runtime does that on any GPU.
+             const bool own = s.job.precision.fp8_param_gather && !s.job.precision.reuses_grad_buffer();
+             if (s.job.precision.fp8 == Fp8Recipe::mxfp8 && !own)
                require_capability(s, out, "MXFP8", {10, 0}, {12, 0},
                                   "use blockwise on Hopper, tensorwise elsewhere, or a B200 or B300");
            },

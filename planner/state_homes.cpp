@@ -5,6 +5,9 @@
 #include "models/memory/torch_allocator.hpp"
 #include "planner/chunking.hpp"
 #include "planner/optimizer_traffic.hpp"
+#include "planner/owned_runs.hpp"
+#include "planner/quantization.hpp"
+#include "planner/slot_quantizer.hpp"
 #include "planner/windowed_parts.hpp"
 
 namespace ebb {
@@ -52,8 +55,8 @@ void pipelined_homes(const RankModel& rank, const Candidate& candidate, StateHom
   homes.windowed = held_states(homes.precision);
   homes.packed = true;
   homes.host.push_back({homes.windowed, {0, rank.owned.value}});
-  for (std::int64_t begin = 0; begin < rank.owned.value; begin += candidate.chunk_numel.value) {
-    const ElementRange range{begin, std::min(begin + candidate.chunk_numel.value, rank.owned.value)};
+  for (const OwnedRun& chunk : slot_chunks(rank, homes.precision, candidate.chunk_numel)) {
+    const ElementRange range = chunk.range;
     homes.windows.push_back(
         {.range = range,
          .tensors = 1,
@@ -92,6 +95,30 @@ void cpu_adam_homes(PlanBuilder& plan, const RankModel& rank, const Candidate& c
 }
 
 }  // namespace
+
+void quantize_homes(PlanBuilder& plan, const RankModel& rank, const Candidate& candidate, Phase phase) {
+  if (!quantizes_explicitly(precision_of(*rank.job, candidate.policy))) return;
+  switch (candidate.policy) {
+    case Policy::resident:
+    case Policy::full_reload:
+      return quantize_params(plan, rank, phase);
+    case Policy::windowed: {
+      std::vector<std::int64_t> cuts;
+      for (const WindowedPart& part : windowed_parts(rank, candidate.chunk_size_mb, candidate.fraction))
+        cuts.push_back(part.moves.range.end);
+      return quantize_params(plan, rank, phase, cuts);
+    }
+    case Policy::chunked:
+      return quantize_chunks(plan, rank, candidate.chunk_numel, 0, phase);
+    case Policy::pipelined: {
+      SlotQuantizer quantizer(plan, rank, candidate.chunk_numel, candidate.slots, phase);
+      quantizer.measure_all();
+      return quantizer.quantize();
+    }
+    case Policy::cpu_adam:
+      return;
+  }
+}
 
 StateHomes state_homes(PlanBuilder& plan, const RankModel& rank, const Candidate& candidate) {
   StateHomes homes;

@@ -54,6 +54,10 @@ struct StateHomes {
   Part host_masters;                  // cpu-adam: whose parameters come from the host's masters
 };
 
+/// Gathered FP8 weights of the masters that are in their homes, where the recipe quantises explicitly: as the policy's
+/// step does, but for what it would carry out again. Last op on the compute stream.
+void quantize_homes(PlanBuilder& plan, const RankModel& rank, const Candidate& candidate, Phase phase);
+
 /// Also makes the buffers of what is on the device.
 StateHomes state_homes(PlanBuilder& plan, const RankModel& rank, const Candidate& candidate);
 

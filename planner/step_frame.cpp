@@ -3,6 +3,7 @@
 #include "planner/life_parts.hpp"
 #include "planner/optimizer_traffic.hpp"
 #include "planner/quantization.hpp"
+#include "planner/weight_bytes.hpp"
 
 namespace ebb {
 
@@ -32,7 +33,11 @@ StepFrame::StepFrame(PlanBuilder& plan, const RankModel& rank, const FrameOption
       groups_{sharding_group(*rank.job, false), sharding_group(*rank.job, true)} {
   const Parallel& parallel = rank.job->parallel;
   const bool sharded = groups_[0].members > 1 || groups_[1].members > 1;
-  if (!rank.job->compute.step_seconds) quantized_ = forward_quantize_bytes(*rank.job, *rank.stage);
+  column_bytes_ = made_columns_bytes(*rank.job, *rank.stage);
+  makes_columns_ = column_bytes_.value > 0;
+  eager_columns_ = eager_columnwise(*rank.job);
+  quantized_ = forward_quantize_bytes(*rank.job, *rank.stage) - column_bytes_;
+  if (rank.job->compute.step_seconds) quantized_ = column_bytes_ = Bytes{0};
   // Without the distributed optimizer every rank needs all gradients and has all parameters.
   const bool distributed = rank.job->optimizer.distributed;
   gathers_ahead_ = sharded && distributed && parallel.overlap_param_gather;
@@ -42,6 +47,7 @@ StepFrame::StepFrame(PlanBuilder& plan, const RankModel& rank, const FrameOption
     const BufferId buffer = plan_.buffer(term.name, Memory::device, term.bytes, true);
     plan_.role(buffer, term.role);
     if (term.role == Role::params) params_ = buffer;
+    if (term.role == Role::columns) columns_ = buffer;
   }
   // The copies of the step before, until gradients are zeroed.
   if (options_.grad_copies.value > 0) {
@@ -51,8 +57,11 @@ StepFrame::StepFrame(PlanBuilder& plan, const RankModel& rank, const FrameOption
     plan_.role(grad_copies_, Role::grad_copies);
   }
   if (!is_training(plan_.part())) return;
-  if (rank.footprint.lazy_columns.value > 0)
-    columns_ = plan_.buffer("fp8 column-wise copies", Memory::device, rank.footprint.lazy_columns, false, Phase::step);
+  lazy_columns_ = rank.footprint.lazy_columns.value > 0;
+  if (lazy_columns_) {
+    columns_ = plan_.buffer("fp8 columns", Memory::device, rank.footprint.lazy_columns, false, Phase::step);
+    plan_.role(columns_, Role::columns);
+  }
   activations_ = plan_.buffer("activations", Memory::device, rank.footprint.activations, false, Phase::backward);
   logits_ = plan_.buffer("logits", Memory::device, rank.footprint.logits, false, Phase::backward);
   if (gathers_ahead_) gather(Phase::gather, pieces_.back(), {});
@@ -122,8 +131,9 @@ void StepFrame::forward_backward() {
 
 /// The part of it that falls on `range`. Where the whole step's compute was measured, it is in there.
 void StepFrame::quantize_weights(ElementRange range, OpId gathered) {
-  if (quantized_.value == 0) return;
   const std::int64_t elements = pieces_.back().range.end;
+  if (makes_columns_ && (!eager_columns_ || gathers_ahead_)) make_columns(Phase::forward, range, gathered);
+  if (quantized_.value == 0) return;
   plan_.add({.kind = OpKind::kernel,
              .phase = Phase::forward,
              .work = Work::cast,
@@ -132,11 +142,24 @@ void StepFrame::quantize_weights(ElementRange range, OpId gathered) {
             {gathered});
 }
 
+void StepFrame::make_columns(Phase phase, ElementRange range, OpId gathered) {
+  const std::int64_t elements = pieces_.back().range.end;
+  plan_.add({.kind = OpKind::kernel,
+             .phase = phase,
+             .work = Work::make_columns,
+             .states = kParams,
+             .stream = kComputeStream,
+             .buffer = columns_,
+             .bytes = {share({column_bytes_.value}, range.begin, range.end, elements).value},
+             .range = range},
+            {gathered});
+}
+
 // The first micro-batch waits for the parameters piece by piece, first layers (the last piece) first.
 void StepFrame::forward() {
   const Ticks total = to_ticks(rank_.compute.forward);
   const std::int64_t batches = rank_.job->micro_batches();
-  if (columns_.valid()) plan_.allocate(columns_, Phase::forward);
+  if (lazy_columns_) plan_.allocate(columns_, Phase::forward);
   plan_.allocate(activations_, Phase::forward);
   if (!gathers_ahead_) {
     quantize_weights({0, pieces_.back().range.end}, OpId::none());
@@ -256,7 +279,7 @@ void StepFrame::finalize(OpId prefetch, BufferId prefetched) {
 void StepFrame::skip(BufferId prefetched) {
   plan_.add({.kind = OpKind::host_wait, .phase = Phase::skip, .stream = kHost, .buffer = prefetched},
             {plan_.last_on(kH2d), plan_.last_on(kD2h), plan_.last_on(kComputeStream), plan_.last_on(kComm)});
-  if (columns_.valid()) plan_.release(columns_, Phase::skip);
+  if (lazy_columns_) plan_.release(columns_, Phase::skip);
   if (grad_copies_.valid() && !moments_exist(plan_.part())) plan_.release(grad_copies_, Phase::skip);
 }
 
@@ -264,10 +287,11 @@ void StepFrame::gather_all(Phase phase) {
   const OpId computed = plan_.last_on(kComputeStream);
   const OpId copied = plan_.last_on(kH2d);
   for (const OverlapPiece& piece : pieces_) gather(phase, piece, {computed, copied});
+  if (makes_columns_ && eager_columns_) make_columns(phase, {0, pieces_.back().range.end}, plan_.last_on(kComm));
 }
 
 void StepFrame::close() {
-  if (columns_.valid()) plan_.release(columns_, Phase::step);
+  if (lazy_columns_) plan_.release(columns_, Phase::step);
   if (gathers_ahead_) return;
   // Without overlap each of the chained optimizers (dense, expert) gathers the buffers of both.
   const bool experts = rank_.stage->padded(true).value > 0;
@@ -275,6 +299,8 @@ void StepFrame::close() {
   for (int optimizer = 0; optimizer < (experts ? 2 : 1); ++optimizer) {
     for (const OverlapPiece& piece : pieces_) gather(Phase::gather, piece, {written});
   }
+  if (makes_columns_ && eager_columns_)
+    make_columns(Phase::gather, {0, pieces_.back().range.end}, plan_.last_on(kComm));
 }
 
 }  // namespace ebb

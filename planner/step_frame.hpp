@@ -67,6 +67,7 @@ class StepFrame {
   OpId compute(Phase phase, BufferId buffer, ElementRange range, Ticks duration, std::initializer_list<OpId> deps);
   OpId grads_kernel(Work work, Bytes bytes, BufferId buffer, std::initializer_list<OpId> deps);
   void quantize_weights(ElementRange range, OpId gathered);
+  void make_columns(Phase phase, ElementRange range, OpId gathered);
   void skip(BufferId prefetched);
   void forward();
   void backward();
@@ -76,7 +77,11 @@ class StepFrame {
   FrameOptions options_;
   std::vector<OverlapPiece> pieces_;
   std::array<Group, 2> groups_;
-  Bytes quantized_{0};          // HBM bytes of making weights ready for products in low precision, once a step
+  Bytes quantized_{0};     // HBM bytes of making weights ready for products in low precision, once a step
+  Bytes column_bytes_{0};  // ... of making column-wise copies of gathered ones
+  bool makes_columns_ = false;
+  bool eager_columns_ = false;  // made right after the gather and kept, else in forward
+  bool lazy_columns_ = false;   // not there between steps
   bool gathers_ahead_ = false;  // overlap_param_gather, and there is something to gather
   Work reduction_ = Work::reduce_scatter;
   bool reduces_ahead_ = false;

@@ -23,6 +23,8 @@ class StorageTracker {
   bool ever() const { return ever_; }
   OpId allocated() const { return allocated_; }
   OpId released() const { return released_; }
+  /// Which elements the bytes hold now.
+  ElementRange range() const { return range_; }
 
   void allocate(OpId op);
   /// Appends to `unordered` earlier uses of the same bytes that conflict with `op` and are not ordered before it.

@@ -122,7 +122,8 @@ void Verifier::check_storage(OpId id, const Op& op, BufferId buffer, bool write)
 }
 
 /// State that an op works on and that its own buffer does not hold must be somewhere on the device: a state-dict pass
-/// that reads it while all buffers that hold it are released reads storage of somebody else.
+/// that reads it while all buffers that hold it are released reads storage of somebody else. In a slot that is reused
+/// it must also be gone through before the next elements come.
 void Verifier::check_homes(OpId id, const Op& op, const Accesses& accesses) {
   unsigned wanted = 0;
   for (const ContentAccess& access : accesses.contents())
@@ -132,15 +133,21 @@ void Verifier::check_homes(OpId id, const Op& op, const Accesses& accesses) {
     if ((wanted & state) == 0) continue;
     BufferId gone;
     bool alive = false;
-    for (std::uint32_t b = 0; b < plan_.buffers.size() && !alive; ++b) {
+    for (std::uint32_t b = 0; b < plan_.buffers.size(); ++b) {
       const Buffer& buffer = plan_.buffers[b];
       if (buffer.memory != Memory::device || (buffer.states & state) == 0) continue;
       const bool apart = buffer.holds.begin < buffer.holds.end &&
                          (op.range.end <= buffer.holds.begin || buffer.holds.end <= op.range.begin);
       if (apart) continue;
-      alive = storage_[b].alive();
+      if (storage_[b].alive()) {
+        alive = true;
+        const bool slot = buffer.holds.numel().value == 0 && storage_[b].range() == op.range;
+        if (slot && op.range.numel().value > 0 && BufferId{b} != op.buffer)
+          storage_[b].use(order_, id, op, false, found_);
+        continue;
+      }
       const bool later = !gone.valid() || storage_[gone.index].released() < storage_[b].released();
-      if (!alive && storage_[b].released().valid() && later) gone = {b};
+      if (storage_[b].released().valid() && later) gone = {b};
     }
     if (alive || !gone.valid()) continue;
     const OpId released = storage_[gone.index].released();

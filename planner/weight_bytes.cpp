@@ -17,6 +17,7 @@
 
 #include "models/errors.hpp"
 #include "models/memory/torch_allocator.hpp"
+#include "planner/quantization.hpp"
 
 namespace ebb {
 
@@ -115,7 +116,7 @@ WeightBytes weight_bytes(const Job& job, const Parameter& parameter) {
       break;
     case Fp8Recipe::mxfp8:
       mxfp8(bytes, parameter);
-      bytes.row_in_buffer = false;
+      bytes.row_in_buffer = parameter.quantized && !precision.reuses_grad_buffer();
       break;
   }
   return bytes;
@@ -130,7 +131,8 @@ Bytes parameter_buffer_bytes(const Job& job, const BufferLayout& buffer) {
 Bytes gathered_bytes(const Job& job, const BufferLayout& buffer, Numel numel) {
   if (!buffer.quantized || through_gradients(job, buffer)) return bytes_of(numel, size_of(job.precision.params));
   if (job.precision.fp4 == Fp4Recipe::nvfp4) return {ceil_div(numel.value, 2)};
-  return bytes_of(numel, 1);
+  const bool columns_too = job.precision.fp8 == Fp8Recipe::mxfp8;  // quantised where the masters are, both ways
+  return bytes_of(numel, columns_too ? 2 : 1);
 }
 
 bool eager_columnwise(const Job& job) {
@@ -148,10 +150,25 @@ bool eager_columnwise(const Job& job) {
 Bytes WeightCopies::always_bytes() const { return counted(always); }
 Bytes WeightCopies::columns_bytes() const { return counted(columns); }
 
+namespace {
+
+/// The same tensors by what a replay keeps in them.
+void add_explicit(const WeightBytes& bytes, Fp8Recipe recipe, WeightCopies& copies) {
+  const auto room = [](Bytes tensor) { return tensor.value > 0 ? memory::allocated_bytes(tensor) : Bytes{0}; };
+  copies.scales += room(bytes.row_scales) + room(kScalar) * bytes.scalars;
+  if (bytes.column_freed) return;
+  copies.kept_columns += room(bytes.column);
+  (recipe == Fp8Recipe::mxfp8 ? copies.scales : copies.kept_columns) += room(bytes.column_scales);
+}
+
+}  // namespace
+
 WeightCopies weight_copies(const Job& job, const StageLayout& stage) {
   WeightCopies copies;
+  const bool explicitly = quantizes_explicitly(job.precision);
   for (const Parameter& parameter : stage.parameters) {
     const WeightBytes bytes = weight_bytes(job, parameter);
+    if (explicitly && parameter.quantized) add_explicit(bytes, job.precision.fp8, copies);
     if (!bytes.row_in_buffer) append(copies.always, bytes.row, Bytes{0});
     if (bytes.row_scales.value > 0) copies.always.push_back(bytes.row_scales);
     copies.always.insert(copies.always.end(), static_cast<std::size_t>(bytes.scalars), kScalar);

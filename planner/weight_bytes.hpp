@@ -42,6 +42,9 @@ bool eager_columnwise(const Job& job);
 /// The tensors of a stage's weights outside parameter buffers, one entry a tensor, in definition order.
 struct WeightCopies {
   std::vector<Bytes> always;   // alive from building the model on
+  Bytes scales{0};             // as torch counts them: the part of `always` that is scales of gathered weights, where
+                               // the recipe quantises in ops of its own (quantizes_explicitly)
+  Bytes kept_columns{0};       // ... and the part that is their column-wise copies
   std::vector<Bytes> columns;  // column-wise copies that go when masters are quantised and come back after the gather
 
   Bytes always_bytes() const;   // as torch counts them

@@ -5,7 +5,10 @@
 
 #include "models/memory/torch_allocator.hpp"
 #include "planner/optimizer_traffic.hpp"
+#include "planner/plan_builder.hpp"
+#include "planner/quantization.hpp"
 #include "planner/verify.hpp"
+#include "planner/verify_together.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/life_cases.hpp"
 #include "tests/planner/lowering_cases.hpp"
@@ -58,6 +61,19 @@ std::vector<RankCase> cases() {
   held.precision.exp_avg = held.precision.exp_avg_sq = Dtype::bf16;
   held.precision.remainders = false;
   cases.push_back(test::rank_case("llama3-8b, the optimizer holds whole masters", held));
+  for (const Fp8Recipe recipe : {Fp8Recipe::tensorwise, Fp8Recipe::blockwise, Fp8Recipe::mxfp8}) {
+    Job fp8 = load_job("llama3-8b-hgx-h200");
+    fp8.precision.fp8 = recipe;
+    fp8.precision.fp8_param_gather = true;
+    fp8.precision.fp8_columnwise = Columnwise::eager;
+    fp8.precision.fp8_reuse_grad_buffer = false;
+    fp8.parallel.overlap_param_gather = recipe != Fp8Recipe::blockwise;
+    cases.push_back(test::rank_case("llama3-8b, FP8 recipe " + std::to_string(static_cast<int>(recipe)), fp8, 0, 3));
+  }
+  Job experts = load_job("qwen3-30b-a3b-hgx-h100");
+  experts.precision.fp8 = Fp8Recipe::blockwise;
+  experts.precision.fp8_param_gather = true;
+  cases.push_back(test::rank_case("qwen3-30b, FP8 experts", experts));
   return cases;
 }
 
@@ -186,8 +202,11 @@ TEST_CASE("a save takes every state of every owned element once, and no device m
       std::map<std::uint32_t, Op> filled;  // by pinned buffer: the copy that it holds
       std::int64_t in_staging = 0;
       for (const Op& op : save.ops) {
-        CHECK(op.kind != OpKind::allocate);
-        CHECK(op.kind != OpKind::release);
+        if (op.kind == OpKind::allocate) {  // a window of FP8 parameters in the model's type
+          CHECK(quantizes_explicitly(precision));
+          CHECK(save.buffers[op.buffer.index].role == Role::staging);
+          CHECK(save.buffers[op.buffer.index].bytes <= Bytes{(16 << 20) * size_of(precision.params)});
+        }
         CHECK(op.kind != OpKind::copy_h2d);
         if (op.kind == OpKind::copy_d2h) {
           REQUIRE(op.host_buffer.valid());
@@ -247,7 +266,8 @@ TEST_CASE("parameters are made of loaded masters, each once, and gathered whole"
       for (const LifePart part : {LifePart::load, LifePart::load_params, LifePart::reload}) {
         const Plan plan = lower_part(rank.rank, candidate, part);
         CHECK(elements_of(plan, kParams, [](const Op& op) {
-                return op.work == Work::cast || (op.kind == OpKind::copy_h2d && op.host_buffer.valid());
+                return op.work == Work::cast || op.work == Work::quantize ||
+                       (op.kind == OpKind::copy_h2d && op.host_buffer.valid());
               }) == rank.rank.owned.value);
         std::int64_t gathered = 0;
         for (const Op& op : plan.ops) gathered += op.work == Work::all_gather ? op.bytes.value : 0;
@@ -295,7 +315,151 @@ TEST_CASE("state on the device stays within the windows of a step, from init on"
       std::int64_t between = initial_device_bytes(part_of(life, LifePart::step)).value;
       for (const LifePart part :
            {LifePart::init, LifePart::load, LifePart::load_params, LifePart::reload, LifePart::save})
-        CHECK(test::live_peak(part_of(life, part)).value <= between - stays + bound);
+        if (!quantizes_explicitly(precision))
+          CHECK(test::live_peak(part_of(life, part)).value <= between - stays + bound);
+        else  // largest values and what they are found in, as in the step
+          CHECK(test::live_peak(part_of(life, part)).value <= test::live_peak(part_of(life, LifePart::step)).value);
     }
+  }
+}
+
+TEST_CASE("the ranks of a job meet in every part of its life") {
+  for (const bool fp8 : {false, true}) {
+    Job job = load_job("llama3-8b-hgx-h200");
+    job.precision.fp8 = fp8 ? Fp8Recipe::blockwise : Fp8Recipe::none;
+    job.precision.fp8_param_gather = fp8;
+    for (const Candidate& candidate :
+         {Candidate{}, Candidate{.policy = Policy::chunked, .chunk_numel = {400'000'000}},
+          Candidate{.policy = Policy::windowed, .chunk_size_mb = 512, .fraction = 0.5},
+          Candidate{.policy = Policy::pipelined, .chunk_numel = {100'000'000}, .slots = 3}}) {
+      INFO(test::text_of(candidate));
+      std::vector<RankCase> ranks;
+      for (std::int64_t r = 0; r < 8; ++r) ranks.push_back(test::rank_case("", job, 0, r));
+      for (const LifePart part : test::kAllParts) {
+        INFO(name_of(part));
+        std::vector<Plan> plans;
+        for (const RankCase& rank : ranks) plans.push_back(lower_part(rank.rank, candidate, part));
+        const std::vector<JobHazard> hazards = verify_together(plans);
+        CHECK(hazards.empty());
+        for (const JobHazard& hazard : hazards) UNSCOPED_INFO(hazard.text);
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "FP8 weights: largest values of all, then their maximum over ranks, then rows, in every part that makes them") {
+  for (const RankCase& rank : cases()) {
+    if (!quantizes_explicitly(rank.job->precision)) continue;
+    for (const Candidate& candidate : test::candidates_for(rank.rank)) {
+      if (candidate.policy == Policy::cpu_adam) continue;  // its copies write parameters of any type
+      INFO(rank.name << ": " << test::text_of(candidate));
+      std::int64_t owned = 0;
+      for (const Shard& shard : rank.rank.shards)
+        if (rank.stage->buffers[shard.buffer].quantized) owned += shard.numel.value;
+      const std::vector<Plan> life = life_of_rank(rank.rank, candidate);
+      for (const LifePart part : {LifePart::step, LifePart::first_step, LifePart::init, LifePart::load,
+                                  LifePart::load_params, LifePart::reload}) {
+        INFO(name_of(part));
+        const Plan& plan = part_of(life, part);
+        for (const Work work : {Work::find_largest, Work::quantize})
+          CHECK(elements_of(plan, kMaster, [&](const Op& op) { return op.work == work; }) == owned);
+        struct Found {
+          bool zeroed = false, reduced = false;
+          std::int64_t measured = 0, quantized = 0;
+        };
+        std::map<std::uint32_t, Found> found;  // by buffer of largest values
+        for (const Op& op : plan.ops) {
+          if (!op.buffer.valid() || plan.buffers[op.buffer.index].role != Role::largest) continue;
+          Found& of = found[op.buffer.index];
+          if (op.work == Work::zero_state) of.zeroed = true;
+          if (op.work == Work::find_largest) {
+            CHECK(of.zeroed);
+            CHECK_FALSE(of.reduced);
+            of.measured += op.range.numel().value;
+          }
+          if (op.work == Work::all_reduce) of.reduced = true;
+          if (op.work == Work::quantize) {
+            CHECK(of.reduced);
+            of.quantized += op.range.numel().value;
+          }
+        }
+        CHECK(found.size() > 0);
+        for (const auto& [buffer, of] : found) {
+          CHECK(of.measured == of.quantized);
+          CHECK_FALSE(plan.buffers[buffer].parameters.empty());
+        }
+      }
+      // A save brings each of them to the model's type once.
+      CHECK(elements_of(part_of(life, LifePart::save), kParams,
+                        [](const Op& op) { return op.work == Work::dequantize; }) == owned);
+    }
+  }
+}
+
+TEST_CASE("column-wise copies are made of all gathered weights once a step, unless they are quantised with the rows") {
+  for (const RankCase& rank : cases()) {
+    if (!quantizes_explicitly(rank.job->precision)) continue;
+    const Plan plan = lower(rank.rank, {});
+    std::int64_t made = 0;
+    for (const Op& op : plan.ops)
+      if (op.work == Work::make_columns) made += op.range.numel().value;
+    const bool with_rows = rank.job->precision.fp8 == Fp8Recipe::mxfp8;
+    CHECK(made == (with_rows ? 0 : rank.rank.padded.buckets.back().end.value));
+    std::int64_t rows = 0;
+    std::int64_t gathered = 0;
+    for (const BufferLayout& buffer : rank.stage->buffers)
+      if (buffer.quantized) rows += buffer.numel.value;
+    for (const Op& op : plan.ops)
+      if (op.work == Work::all_gather) gathered += op.bytes.value;
+    const auto columns = std::find_if(plan.buffers.begin(), plan.buffers.end(),
+                                      [](const Buffer& buffer) { return buffer.role == Role::columns; });
+    REQUIRE(columns != plan.buffers.end());
+    if (!with_rows) continue;
+    CHECK(columns->bytes == Bytes{rows});
+    std::int64_t plain = 0;
+    for (const BufferLayout& buffer : rank.stage->buffers)
+      if (!buffer.quantized) plain += buffer.numel.value;
+    CHECK(gathered == 2 * plain + 2 * rows);
+  }
+}
+
+// The pass that unscaled every state for a state dict launched kernels over state whose storage full reload had
+// released: illegal accesses, or garbage in the checkpoint that was being written.
+TEST_CASE("a save that reads state where its storage was released is reported with the read and the release") {
+  const RankCase rank = test::measured_case();
+  const Plan step = lower(rank.rank, {.policy = Policy::full_reload});
+  std::uint32_t release = 0;
+  while (step.ops[release].kind != OpKind::release ||
+         step.buffers[step.ops[release].buffer.index].name != "master weights")
+    ++release;
+  for (const bool named : {true, false}) {
+    INFO("the kernel names the buffer: " << named);
+    Plan plan = step;
+    // Right behind the release, before the state is back.
+    plan.ops.resize(release + 1);
+    plan.buffers.push_back({.name = "state dict", .bytes = {512}, .initial = true});
+    Op kernel{
+        .kind = OpKind::kernel,
+        .phase = Phase::save,
+        .work = Work::cast,
+        .states = kMaster,
+        .stream = kComputeStream,
+        .deps_begin = static_cast<std::uint32_t>(plan.deps.size()),
+        .deps_count = 1,
+        .buffer = named ? plan.ops[release].buffer : BufferId{static_cast<std::uint32_t>(plan.buffers.size() - 1)},
+        .range = {0, rank.rank.owned.value}};
+    plan.deps.push_back({release});
+    plan.ops.push_back(kernel);
+    const OpId at{release + 1};
+    const std::vector<Hazard> hazards = verify(plan);
+    const auto found = std::find_if(hazards.begin(), hazards.end(),
+                                    [](const Hazard& hazard) { return hazard.kind == HazardKind::use_after_release; });
+    REQUIRE(found != hazards.end());
+    CHECK(found->first == at);
+    CHECK(found->second == OpId{release});
+    CHECK(found->text.find(describe(plan, at)) != std::string::npos);
+    CHECK(found->text.find(describe(plan, {release})) != std::string::npos);
+    CHECK(found->text.find("master weights") != std::string::npos);
   }
 }

@@ -106,14 +106,16 @@ TEST_CASE("what a step brings in it takes out again: bytes an owned element and 
       INFO(rank.name << ": " << test::text_of(candidate));
       const Plan plan = lower(rank.rank, candidate);
       const std::int64_t in = bytes_moved(plan, OpKind::copy_h2d);
-      CHECK(in == bytes_moved(plan, OpKind::copy_d2h));
+      // Both chunked policies bring masters of FP8 weights in a second time; pipelined's have not changed since.
+      const bool twice = candidate.policy == Policy::chunked || candidate.policy == Policy::pipelined;
+      const std::int64_t again = twice ? owned_fp8(rank).value * 4 : 0;
+      CHECK(in == bytes_moved(plan, OpKind::copy_d2h) + (candidate.policy == Policy::pipelined ? again : 0));
       if (candidate.fraction < 1.0) {
         CHECK(in > 0);
         CHECK(in < rank.rank.owned.value * state);
       } else if (candidate.policy == Policy::resident) {
         CHECK(in == 0);
       } else {
-        const std::int64_t again = candidate.policy == Policy::chunked ? owned_fp8(rank).value * 4 : 0;
         CHECK(in == rank.rank.owned.value * (candidate.policy == Policy::cpu_adam ? 4 : state) + again);
       }
     }
@@ -121,7 +123,9 @@ TEST_CASE("what a step brings in it takes out again: bytes an owned element and 
 }
 
 TEST_CASE("parameters are written for every owned element once: in the cast, or by pipelined's Adam") {
-  const auto writes_params = [](const Op& op) { return op.kind == OpKind::kernel && (op.states & kParams); };
+  const auto writes_params = [](const Op& op) {
+    return op.kind == OpKind::kernel && (op.states & kParams) && op.work != Work::make_columns;
+  };
   for (const RankCase& rank : test::rank_cases()) {
     for (const Candidate& candidate : test::candidates_for(rank.rank)) {
       INFO(rank.name << ": " << test::text_of(candidate));
@@ -151,9 +155,7 @@ TEST_CASE("under FP8 parameter gather chunked quantises in chunks that all ranks
     std::vector<std::int64_t> mine;
     for (const Op& op : plan.ops) {
       if (op.work == Work::all_reduce && op.phase == Phase::step) mine.push_back(op.bytes.value);
-      if (op.work == Work::cast && op.buffer.valid() && plan.buffers[op.buffer.index].name.starts_with("fp8 largest")) {
-        written += (op.states & kParams) ? op.range.numel().value : 0;
-      }
+      if (op.work == Work::quantize) written += op.range.numel().value;
     }
     if (r == 0) reductions = mine;
     CHECK(mine == reductions);

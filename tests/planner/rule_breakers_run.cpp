@@ -82,7 +82,8 @@ std::vector<Breaker> precision_breakers() {
        [](Job& j) {
          add_mxfp8(j);
          j.precision.fp8_reuse_grad_buffer = false;
-       }},
+       },
+       {Policy::resident, Policy::full_reload, Policy::chunked, Policy::windowed}},
       {"grad-buffer-reuse-needs-mxfp8", [](Job& j) { j.precision.fp8_reuse_grad_buffer = true; }},
       {"gpu-fp8",
        [](Job& j) {

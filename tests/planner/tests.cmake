@@ -14,6 +14,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/hosts_test.cpp
   planner/layout_test.cpp
   planner/life_parts_test.cpp
+  planner/life_plans_test.cpp
   planner/life_test.cpp
   planner/lower_test.cpp
   planner/megatron_file_test.cpp

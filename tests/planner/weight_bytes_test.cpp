@@ -227,11 +227,11 @@ TEST_CASE("the footprint's terms are the tensors' bytes") {
   stage.chunks.emplace_back();
   const Footprint footprint = footprint_of(job, stage, {1 << 20});
   CHECK(term(footprint, "parameters") == Bytes{1 << 20});
-  CHECK(term(footprint, "fp8 weight copies") == Bytes{512});
-  CHECK(term(footprint, "fp8 column-wise copies") == Bytes{0});  // lazy without CUDA graphs
+  CHECK(term(footprint, "fp8 scales") == Bytes{512});
+  CHECK(term(footprint, "fp8 columns") == Bytes{0});  // lazy without CUDA graphs
   CHECK(footprint.lazy_columns == Bytes{(1 << 20) + 512});
   Job eager = job;
   eager.precision.fp8_columnwise = Columnwise::eager;
-  CHECK(term(footprint_of(eager, stage, {1 << 20}), "fp8 column-wise copies") == Bytes{(1 << 20) + 512});
+  CHECK(term(footprint_of(eager, stage, {1 << 20}), "fp8 columns") == Bytes{(1 << 20) + 512});
   CHECK(footprint_of(eager, stage, {1 << 20}).lazy_columns == Bytes{0});
 }
