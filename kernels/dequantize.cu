@@ -47,13 +47,14 @@ __device__ void read_rows(std::uint32_t (&four)[kRowsOfThread], const std::uint8
 // another.
 __device__ void read_transposed(std::uint32_t (&four)[kRowsOfThread], const std::uint8_t* bytes, const Spot& spot,
                                 std::int64_t rows) {
-  __shared__ alignas(4) std::uint8_t part[kPartColumns][kPartRows + 4];
+  __shared__ std::uint32_t part[kPartColumns][kPartRows / 4 + 1];  // four rows a word
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const std::int64_t row = spot.row - warp * kRowsOfThread + lane, column = spot.column - lane * kWidth;
 #pragma unroll 8
   for (int c = warp; c < kPartColumns; c += kWarps) {
     const std::int64_t element = row * spot.columns + column + c - spot.first;
-    part[c][lane] = spot.has(element, 0) && column + c < spot.columns ? bytes[(column + c) * rows + row] : 0;
+    const bool own = column + c < spot.columns && element >= 0 && element < spot.numel;
+    reinterpret_cast<std::uint8_t*>(part[c])[lane] = own ? bytes[(column + c) * rows + row] : 0;
   }
   __syncthreads();
 #pragma unroll
@@ -62,11 +63,11 @@ __device__ void read_transposed(std::uint32_t (&four)[kRowsOfThread], const std:
   for (int k = 0; k < 4; ++k) {
 #pragma unroll
     for (int word = 0; word < kRowsOfThread / 4; ++word) {
-      const auto* const from = part[lane * kWidth + k] + warp * kRowsOfThread + 4 * word;
-      const std::uint32_t four_rows = *reinterpret_cast<const std::uint32_t*>(from);
+      const std::uint32_t four_rows = part[lane * kWidth + k][warp * (kRowsOfThread / 4) + word];
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
+      for (int i = 0; i < 4; ++i) {
         four[4 * word + i] |= static_cast<std::uint32_t>(element_bits(four_rows, i)) << (8 * k);
+      }
     }
   }
 }

@@ -22,6 +22,7 @@ if(EBB_HAVE_CUDA)
     kernels/gpu/check_elementwise.cpp
     kernels/gpu/check_large.cpp
     kernels/gpu/check_others.cpp
+    kernels/gpu/check_quantize.cpp
     kernels/gpu/check_sums.cpp
     kernels/gpu/divide.cu
     kernels/gpu/kernels_gpu_check.cpp
@@ -29,6 +30,7 @@ if(EBB_HAVE_CUDA)
   target_link_libraries(kernels_gpu_check PRIVATE ebb_kernels ebb_kernels_ref ebb_cuda_options CUDA::cudart_static)
   add_executable(kernels_bench
     kernels/gpu/bench_adamw.cpp
+    kernels/gpu/bench_quantize.cpp
     kernels/gpu/bench_report.cpp
     kernels/gpu/kernels_bench.cpp
   )

@@ -20,7 +20,82 @@ LifeJob quantized_job(Fp8Recipe recipe, Columnwise columns, bool bf16_moments, i
   return what;
 }
 
+/// The first rank's program of a part has such actions.
+template <class What>
+bool has(const Life& life, LifePart part) {
+  for (const Action& action : life.ranks[0].programs[static_cast<std::size_t>(part)]->actions)
+    if (std::holds_alternative<What>(action)) return true;
+  return false;
+}
+
 }  // namespace
+
+TEST_CASE("FP8 parameters are quantised from masters in init, steps and loads, and dequantised in saves") {
+  for (const Fp8Recipe recipe : {Fp8Recipe::tensorwise, Fp8Recipe::blockwise, Fp8Recipe::mxfp8}) {
+    const LifeJob what = quantized_job(recipe, Columnwise::lazy, false, 2);
+    for (const Candidate& candidate : life_candidates(owned_by_first(what.job))) {
+      INFO(what.name << ", " << text_of(candidate));
+      const Life life = life_of(what.job, candidate);
+      for (const LifePart part : {LifePart::init, LifePart::load, LifePart::load_params, LifePart::reload,
+                                  LifePart::first_step, LifePart::step}) {
+        INFO(name_of(part));
+        CHECK(has<FindLargest>(life, part));
+        CHECK(has<LargestCollective>(life, part));
+        CHECK(has<Quantize>(life, part));
+      }
+      CHECK(has<HostMasters>(life, LifePart::init));
+      CHECK(has<Dequantize>(life, LifePart::save));
+      CHECK(has<MakeColumns>(life, LifePart::step) == (recipe != Fp8Recipe::mxfp8));
+      CHECK_FALSE(has<Quantize>(life, LifePart::skip));
+      // Steps move parameters by less than the first digits of most of them: some bytes and scales change all the same.
+      const auto one = live(life, {}, {init(), steps(1)});
+      const auto two = live(life, {}, {init(), steps(2)});
+      CHECK(one[0].parameters != two[0].parameters);
+    }
+  }
+}
+
+TEST_CASE("FP8 parameters: without the maximum over ranks scales are wrong, and the numbers show it") {
+  for (const Fp8Recipe recipe : {Fp8Recipe::tensorwise, Fp8Recipe::blockwise, Fp8Recipe::mxfp8}) {
+    const LifeJob what = quantized_job(recipe, Columnwise::lazy, false, 2);
+    const Life good = life_of(what.job, {.policy = Policy::resident});
+    Life bad{.plans = good.plans, .ranks = {}};
+    for (Plan& plan : bad.plans)
+      for (Op& op : plan.ops)
+        if (op.kind == OpKind::collective && op.buffer.valid() && plan.buffers[op.buffer.index].role == Role::largest) {
+          op.kind = OpKind::host_wait;
+          op.work = Work::none;
+        }
+    bad.ranks = compile_ranks(bad.plans);
+    INFO(what.name);
+    CHECK(live(good, {}, {init()})[0].parameters != live(bad, {}, {init()})[0].parameters);
+    CHECK_FALSE(same_steps(live(good, {}, {init(), steps(2)})[0].steps, live(bad, {}, {init(), steps(2)})[0].steps));
+  }
+}
+
+TEST_CASE("FP8 parameters: resumed on another number of ranks") {
+  for (const Fp8Recipe recipe : {Fp8Recipe::tensorwise, Fp8Recipe::blockwise, Fp8Recipe::mxfp8}) {
+    for (const auto& [from, to] : {std::pair(1, 2), std::pair(2, 1)}) {
+      const LifeJob before = quantized_job(recipe, Columnwise::lazy, true, from);
+      const LifeJob after = quantized_job(recipe, Columnwise::lazy, true, to);
+      const TemporaryDirectory directory("fp8-reshard");
+      const Candidate chunked{.policy = Policy::chunked, .chunk_numel = {owned_by_first(before.job) / 5}};
+      live(life_of(before.job, chunked), {}, {init(), steps(3), save(directory.path())});
+      const auto saved = contents(directory.path());
+      const auto whole =
+          live(life_of(after.job, {.policy = Policy::resident}), {}, {init(), load(directory.path()), steps(3)});
+      for (const Candidate& candidate : life_candidates(owned_by_first(after.job))) {
+        INFO(before.name << ", " << from << " to " << to << " ranks, " << text_of(candidate));
+        const TemporaryDirectory again("fp8-again");
+        const auto numbers =
+            live(life_of(after.job, candidate), {}, {init(), load(directory.path()), save(again.path()), steps(3)});
+        check_sound(numbers);
+        CHECK(contents(again.path()) == saved);
+        check_tail(whole, numbers);
+      }
+    }
+  }
+}
 
 TEST_CASE("FP8 parameters: skipped, saved, killed and resumed, the bits of an uninterrupted resident run") {
   for (const int gpus : {1, 2})

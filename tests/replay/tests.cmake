@@ -19,6 +19,7 @@ ebb_test(replay_tests LIBS ebb_replay_command ebb_planner SOURCES
   replay/program_fuzz_test.cpp
   replay/program_life_test.cpp
   replay/program_test.cpp
+  replay/quantized_test.cpp
   replay/reference_test.cpp
   replay/run_exchange_test.cpp
   replay/torch_memory_test.cpp
@@ -26,6 +27,7 @@ ebb_test(replay_tests LIBS ebb_replay_command ebb_planner SOURCES
 # Whole lives on the reference.
 ebb_test(life_reference_tests LIBS ebb_replay ebb_planner SOURCES
   replay/life_mutation_test.cpp
+  replay/life_quantized_test.cpp
   replay/life_reference_test.cpp
 )
 target_link_libraries(replay_tests PRIVATE nlohmann_json::nlohmann_json)
@@ -39,6 +41,8 @@ if(EBB_HAVE_CUDA)
   add_executable(life_gpu_check replay/life_gpu_check.cpp)
   target_link_libraries(life_gpu_check PRIVATE ebb_replay_gpu ebb_planner fmt::fmt CUDA::cudart_static)
   target_compile_definitions(life_gpu_check PRIVATE EBB_TEST_DATA="tests/data")
+  add_executable(quantized_gpu_check replay/gpu/quantized_gpu_check.cpp)
+  target_link_libraries(quantized_gpu_check PRIVATE ebb_replay_gpu CUDA::cudart_static)
   add_executable(store_gpu_check replay/gpu/store_gpu_check.cpp)
   target_link_libraries(store_gpu_check PRIVATE ebb_replay_gpu CUDA::cudart_static)
 endif()

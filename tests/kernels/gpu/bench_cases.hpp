@@ -79,4 +79,7 @@ void bench_adamw_all(Report& report, const Memory& m);
 void bench_foreach(Report& report, const Memory& m);
 void bench_launches(Report& report, const Memory& m);
 
+// bench_quantize.cpp
+void bench_quantize(Report& report, const Memory& m);
+
 }  // namespace ebb::kernels::gpu

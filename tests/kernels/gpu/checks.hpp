@@ -13,6 +13,8 @@ bool check_digest();
 bool check_objective();
 bool check_gemm();
 bool check_gate();
+bool check_quantize();
+bool check_quantize_tails();
 bool check_large();  // 34 GB of device memory
 
 }  // namespace ebb::kernels::gpu

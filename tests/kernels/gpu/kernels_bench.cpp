@@ -161,7 +161,8 @@ int main(int argc, char** argv) {
   fill_state(memory, ebb::kernels::Type::fp32);
   bench_copy(report, memory);
   bench_adamw_all(report, memory);
-  for (const auto bench : {bench_foreach, bench_reductions, bench_casts, bench_objective, bench_gemm, bench_launches}) {
+  for (const auto bench :
+       {bench_foreach, bench_reductions, bench_casts, bench_quantize, bench_objective, bench_gemm, bench_launches}) {
     bench(report, memory);
     bench_copy(report, memory);
   }

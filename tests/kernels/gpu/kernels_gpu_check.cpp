@@ -13,8 +13,9 @@ int main(int argc, char** argv) {
   using namespace ebb::kernels::gpu;
   const bool large = argc > 1 && std::string_view(argv[1]) == "--large";
   bool same = true;
-  for (const auto check : {check_conversions, check_division, check_adamw, check_foreach, check_norm, check_elementwise,
-                           check_digest, check_objective, check_gemm, check_gate}) {
+  for (const auto check :
+       {check_conversions, check_division, check_adamw, check_foreach, check_norm, check_elementwise, check_digest,
+        check_objective, check_gemm, check_gate, check_quantize, check_quantize_tails}) {
     same &= check();
   }
   if (large) same &= check_large();
