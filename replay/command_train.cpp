@@ -9,6 +9,7 @@
 #include "models/text_output.hpp"
 #include "replay/commands.hpp"
 #include "replay/life_files.hpp"
+#include "replay/processes.hpp"
 #include "replay/train_report.hpp"
 
 namespace ebb::replay::cli {
@@ -58,10 +59,44 @@ LifeRun run_on_cpu(const LifeFile& file, const TrainOptions& options, const Life
   return run;
 }
 
-/// Once before and once after the run, as disks differ from minute to minute; the faster one counts.
-StorageRate faster(const StorageRate& one, const StorageRate& other) {
-  return one.rate().value > other.rate().value ? one : other;
+/// What one save of these ranks writes: their state, and their part of the parameters.
+Bytes bytes_of_save(const LifeFile& file) {
+  Bytes bytes{0};
+  for (const LifeRank& rank : file.ranks) {
+    const Plan& plan = step_of(rank);
+    const std::int64_t per_element = plan.precision.state_bytes() + size_of(plan.precision.params);
+    for (const PlanShard& shard : plan.shards) bytes += Bytes{shard.numel.value * per_element};
+  }
+  return bytes;
 }
+
+/// Once before and once after the run, as disks differ from minute to minute; the faster one counts.
+class StorageReference {
+ public:
+  StorageReference(const TrainOptions& options, const LifeFile& file) {
+    if (!options.storage_reference) return;
+    if (process_place(environment()).size > 1)
+      throw InputError({.file = "--storage-reference"}, "it times one process's writes, and several were started",
+                       "start ebb-replay by itself: it runs all ranks of the host");
+    directory_ = *options.checkpoint;
+    bytes_ = bytes_of_save(file);
+    writers_ = static_cast<int>(file.ranks.size());
+    std::error_code failed;
+    fs::create_directories(directory_, failed);  // the first write says what is wrong
+    before_ = measure_large_writes(directory_, bytes_, writers_);
+  }
+  std::optional<StorageRate> rate() const {
+    if (!before_) return std::nullopt;
+    const StorageRate after = measure_large_writes(directory_, bytes_, writers_);
+    return after.rate().value > before_->rate().value ? after : before_;
+  }
+
+ private:
+  std::string directory_;
+  Bytes bytes_{0};
+  int writers_ = 1;
+  std::optional<StorageRate> before_;
+};
 
 }  // namespace
 
@@ -72,17 +107,11 @@ int run_train(const TrainOptions& options) {
   result.on_gpu = options.device == Device::gpu;
   check_file(file, result.script);
   for (const LifeRank& rank : file.ranks) result.ranks.push_back(step_of(rank).rank);
+  const StorageReference storage(options, file);
   const LifeScript& script = result.script.script;
   result.run = result.on_gpu ? execute_life(file.ranks, script, options.execute) : run_on_cpu(file, options, script);
   if (!result.run.first_process) return 0;  // the first of several processes has all ranks and reports
-  if (options.storage_reference) {
-    const std::vector<CheckpointTotal> totals = checkpoint_totals(result.run.ranks);
-    const auto last = std::find_if(totals.rbegin(), totals.rend(), [](const auto& total) { return total.saved; });
-    EBB_ASSERT(last != totals.rend());  // the last step is always saved
-    const int writers = static_cast<int>(result.run.ranks.size());
-    result.storage = faster(measure_large_writes(*options.checkpoint, last->bytes, writers),
-                            measure_large_writes(*options.checkpoint, last->bytes, writers));
-  }
+  result.storage = storage.rate();
   write_stdout(options.json ? to_json(result) : to_text(result));
   return 0;
 }

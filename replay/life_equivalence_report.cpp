@@ -13,14 +13,20 @@ namespace ebb::replay {
 
 namespace {
 
+constexpr std::size_t kUndisturbed = 3;  // orders: resident twice, and the policy in one
+
 std::string verdict(const LifeEquivalence& e) {
   if (!e.equal()) return fmt::format("NOT equivalent: {} does not live as resident does.", e.policy);
   if (!e.unplanned.empty()) return fmt::format("NOT as planned: {}.", e.unplanned);
   if (!e.lower())
     return fmt::format("NOT an offload: {} computes what resident does, but not every peak is lower.", e.policy);
   if (!e.bounded()) return fmt::format("NOT bounded: {} has more state on the device than its chunks allow.", e.policy);
+  const bool disturbed = e.orders.size() > kUndisturbed;
+  const char* where = e.on_gpu    ? "on the GPU"
+                      : disturbed ? "in every order that a held-back stream gives"
+                                  : "in program order";
   return fmt::format("Equivalent: {} gives the bits of resident through the whole life {}, with lower peaks.", e.policy,
-                     e.on_gpu ? "on the GPU" : "in every order that a held-back stream gives");
+                     where);
 }
 
 struct Total {
@@ -94,7 +100,8 @@ std::string to_text(const LifeEquivalence& e) {
     parts.add_row({part_text(row), fmt::format("{}", row.ranks), format_bytes(row.resident), format_bytes(row.policy),
                    found(row), format_bytes(row.state), row.bound ? format_bytes(*row.bound) : "-"});
   std::string text = fmt::format("life       {}: {}\n", ranks_text(e), to_text(e.shape));
-  text += fmt::format("disturbed  {}\n\n", to_text(e.disturbed));
+  if (e.orders.size() > kUndisturbed) text += fmt::format("disturbed  {}\n", to_text(e.disturbed));
+  text += "\n";
   add(text, steps);
   add(text, orders);
   add(text, parts);
