@@ -257,6 +257,7 @@ std::vector<LifeJob> quantized_jobs(int gpus) {
     job.precision.fp8 = recipe;
     job.precision.fp8_param_gather = true;
     job.precision.fp8_columnwise = columns;
+    job.precision.fp8_reuse_grad_buffer = false;
     job.precision.exp_avg = job.precision.exp_avg_sq = moments;
     job.precision.remainders = false;
     jobs.push_back({name, std::move(job), {}});
