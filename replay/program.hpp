@@ -112,8 +112,8 @@ struct BucketCollective {
   BufferId buffer;               // parameters or gradients
   Dtype type = Dtype::fp32;
   std::vector<ElementRange> buckets;  // of the whole buffer; all_reduce of an instance: the rank's own parts
-  /// Quantised parameters: bytes instead of elements, gathered beside `buckets`. Of MXFP8 also those of its column-wise
-  /// copies, which no rank could make from the row-wise ones.
+  /// Where some buckets are quantised: all of them as bytes, in place of `buckets`. Of MXFP8 also those of its
+  /// column-wise copies, which no rank could make from the row-wise ones.
   struct Part {
     BufferId buffer;
     Bytes at{0};
@@ -264,8 +264,9 @@ struct Program {
   float gradient_scale = 1;  // 1 / data-parallel size (of dense parameters, where there are some)
   Bytes pinned{0};           // of the host store, in blocks as torch rounds them or exact
   Bytes pageable{0};
-  // Every state element of the rank once: where it must be when the plan begins, and is again when it has ended.
-  // Masters of fp32 parameters are the parameters, unless the host steps copies of them.
+  // Every state element of the rank once: where it must be when the plan begins, and where it is when it has ended (in
+  // a steady step the same). Parts of a life have no place for state that does not exist then. Masters of fp32
+  // parameters are the parameters, unless the host steps copies of them.
   std::vector<StatePlace> before;
   std::vector<StatePlace> after;
   /// The host_wait after which the host knows whether the gradients are finite (of the norm); none() in plans without
@@ -277,9 +278,9 @@ struct Program {
       tensors;  // by buffer: how many tensors torch would allocate for it (Op::calls), at least 1
 };
 
-/// InputError, naming the op, for what no replay does yet (quantised weights, remainders, fp16 or fp8 moments, Muon,
-/// cpu-adam with gradients that are not fp32) and for a plan that does not say where its state is. `file`: for
-/// messages.
+/// InputError, naming the op, for what no replay does yet (delayed FP8 and FP4 weights, remainders, fp16 or fp8
+/// moments, Muon, cpu-adam with gradients that are not fp32) and for a plan that does not say where its state is.
+/// `file`: for messages.
 Program compile(const Plan& plan, const std::string& file);
 
 /// One rank's plans of all parts, over one host store: its layout is that of the steady step. By LifePart; empty where
