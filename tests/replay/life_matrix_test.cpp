@@ -12,13 +12,15 @@ using namespace ebb::test;
 
 namespace {
 
-/// Weights of a layer are cut by ranks, buckets and chunks inside their tiles.
+/// Weights of a layer are cut by ranks, buckets and chunks inside their tiles. Activations exceed the windows in which
+/// parameters are quantised: full reload, whose state is away beside them and back for those, saves nothing otherwise.
 Job matrix_job(Fp8Recipe recipe, Dtype moments) {
   Job job = tiny_job();
   job.model.layers = 2;
   job.model.hidden = 64;
   job.model.ffn = 160;
   job.model.vocab = 96;
+  job.batch.sequence = 512;
   job.parallel.bucket_numel = Numel{30000};
   job.precision.exp_avg = job.precision.exp_avg_sq = moments;
   if (moments != Dtype::fp32) job.precision.remainders = false;

@@ -1,10 +1,9 @@
 // Parts of two lives side by side: what makes an offload fail (a peak that is not lower, one that is not the planned
 // one, more state on the device than the chunks allow), and bounds of state by hand.
-#include "replay/life_parts.hpp"
-
 #include <memory>
 
 #include "replay/life_equivalence.hpp"
+#include "replay/life_parts.hpp"
 #include "replay/life_residency.hpp"
 #include "tests/catch.hpp"
 
