@@ -271,7 +271,7 @@ Answer Evaluator::answer_on(const Candidate& candidate, std::span<const std::siz
   Answer answer;
   answer.candidate = candidate;
   answer.flags = flags_of(candidate);
-  answer.requires_megatron = requirement_of(candidate.policy);
+  answer.requires_megatron = requirement_of(job_->precision, candidate.policy);
   answer.objection = objection_to(*job_, candidate);
   std::map<std::size_t, Bytes> bounds;  // by rank
   for (const std::size_t host : hosts) {

@@ -58,6 +58,12 @@ std::vector<std::string> flags_of(const Candidate& candidate) {
   return {};
 }
 
+std::string_view requirement_of(const Precision& precision, Policy policy) {
+  const bool gathered_alone =
+      precision.fp8 == Fp8Recipe::mxfp8 && precision.fp8_param_gather && !precision.reuses_grad_buffer();
+  return gathered_alone ? "ebb" : requirement_of(policy);
+}
+
 std::string_view requirement_of(Policy policy) {
   switch (policy) {
     case Policy::resident:

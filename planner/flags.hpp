@@ -9,6 +9,7 @@
 
 #include "models/errors.hpp"
 #include "models/policy.hpp"
+#include "models/precision.hpp"
 
 namespace ebb {
 
@@ -24,6 +25,10 @@ std::vector<std::string> flags_of(const Candidate& candidate);
 /// The least that the policy needs: "" (any Megatron), "main" (main and what branches off it), "dev", "pr6544", or
 /// "ebb" (Ebb's own runtime).
 std::string_view requirement_of(Policy policy);
+/// ... in these types: "ebb" also where MXFP8 weights are gathered without the gradient buffer. Transformer Engine
+/// cannot place an MXFP8 tensor into a parameter buffer (main d0067d0da6,
+/// transformer_engine/pytorch/tensor/utils.py:89).
+std::string_view requirement_of(const Precision& precision, Policy policy);
 
 /// Whether `megatron` has the policy's flags; `any` has those of every Megatron.
 bool accepts(Megatron megatron, Policy policy);

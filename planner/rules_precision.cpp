@@ -128,18 +128,6 @@ Rules recipe_rules() {
            },
        .reason = "its all-gather is what carries the quantised parameters",
        .source = kArguments},
-      {.id = "mxfp8-gather-reuses-grads",
-       .key = "precision.fp8.reuse_grad_buffer",
-       .policies = {Policy::resident, Policy::full_reload, Policy::chunked, Policy::windowed},
-       .find =
-           [](const Situation& s, Findings& out) {
-             const Precision& p = s.job.precision;
-             if (p.fp8 == Fp8Recipe::mxfp8 && p.fp8_param_gather && !p.reuses_grad_buffer())
-               out.push_back({"Megatron-LM's MXFP8 parameter gather needs it; Ebb's own runtime alone goes without",
-                              "set reuse_grad_buffer: true, or leave it out"});
-           },
-       .reason = "Transformer Engine cannot place an MXFP8 tensor into a parameter buffer",
-       .source = "Transformer Engine main d0067d0da6, transformer_engine/pytorch/tensor/utils.py:89"},
       {.id = "grad-buffer-reuse-needs-mxfp8",
        .key = "precision.fp8.reuse_grad_buffer",
        .find =

@@ -98,7 +98,8 @@ const Answer& Search::evaluate(const Candidate& candidate) {
   const auto known = answers_.find(candidate);
   if (known != answers_.end()) return known->second;
   Answer answer = evaluator_.answer(candidate);
-  answer.deployable = answer.objection.empty() && accepts(options_.megatron, candidate.policy);
+  answer.deployable =
+      answer.objection.empty() && answer.requires_megatron != "ebb" && accepts(options_.megatron, candidate.policy);
   answer.reason = obstacle_of(answer, device_budget_of(evaluator_.job()), host_budget_of(evaluator_.job()));
   if (answer.reason.empty()) answer.reason = "fits the device and the host";
   return answers_.emplace(candidate, std::move(answer)).first->second;
@@ -246,7 +247,8 @@ Answer evaluate(const Job& job, const Candidate& candidate) {
   Answer answer = evaluator.answer(candidate);
   evaluator.replay_allocator(answer);
   evaluator.replay_resume(answer);
-  answer.deployable = answer.objection.empty() && accepts(Megatron::any, candidate.policy);
+  answer.deployable =
+      answer.objection.empty() && answer.requires_megatron != "ebb" && accepts(Megatron::any, candidate.policy);
   answer.reason = obstacle_of(answer, device_budget_of(job), host_budget_of(job));
   return answer;
 }

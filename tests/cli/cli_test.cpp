@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "models/plan_json.hpp"
+#include "models/text_file.hpp"
 #include "planner/verify.hpp"
 #include "tests/cli/run_ebb.hpp"
+#include "tests/planner/life_cases.hpp"
 
 using namespace ebb;
 using namespace ebb::test;
@@ -129,6 +131,24 @@ TEST_CASE("-o writes a plan that loads and has no hazards") {
       run_ebb("simulate " + kMeasured + " --policy pipelined --chunk-numel 16Mi --slots 3 -o " + file.string()).code ==
       0);
   CHECK(plans_from_json(contents(file), file.string()).front().candidate.slots == 3);
+}
+
+TEST_CASE("simulate --life writes a plan of every part of every rank, and a table of their peaks") {
+  const fs::path file = fs::temp_directory_path() / "ebb-life-test.json";
+  const Outcome life = run_ebb(
+      "simulate llama3-8b-hgx-h200 --policy chunked --chunk-numel 1e9 --life --gpus 2 --json -o " + file.string());
+  REQUIRE(life.code == 0);
+  const auto json = nlohmann::json::parse(life.out);
+  const std::vector<Plan> plans = plans_from_json(read_text_file(file, std::int64_t{1} << 30), file.string());
+  fs::remove(file);
+  REQUIRE(plans.size() == 2 * kPartCount);
+  REQUIRE(json.at("parts").size() == plans.size());
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    CHECK(verify(plans[i]).empty());
+    CHECK_FALSE(plans[i].parameters.empty());
+    CHECK(json.at("parts")[i].at("part") == std::string(name_of(plans[i].part)));
+    CHECK(json.at("parts")[i].at("live_peak_bytes") == test::live_peak(plans[i]).value);
+  }
 }
 
 TEST_CASE("simulate answers every policy, phase by phase") {

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <set>
 
+#include "planner/flags.hpp"
 #include "planner/quantize_calls.hpp"
+#include "planner/rules.hpp"
+#include "planner/search.hpp"
 #include "planner/verify.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/lowering_cases.hpp"
@@ -259,4 +262,25 @@ TEST_CASE("HBM bytes of weights in forward: the column-wise copy, or both copies
   weight.quantized = job.precision.fp8_param_gather = true;
   job.cluster.gpu.name = "B200";
   CHECK(forward_quantize_bytes(job, stage) == Bytes{0});
+}
+
+TEST_CASE("MXFP8 gathered without the gradient buffer runs on Ebb's own runtime alone, under every policy") {
+  Job job = load_job("llama3-8b-hgx-h200");
+  job.precision.fp8 = Fp8Recipe::mxfp8;
+  job.precision.fp8_param_gather = true;
+  CHECK(requirement_of(job.precision, Policy::chunked) == "pr6544");
+  job.precision.fp8_reuse_grad_buffer = false;
+  CHECK(requantizes(job.precision));
+  for (const Policy policy : {Policy::resident, Policy::full_reload, Policy::chunked, Policy::windowed}) {
+    CHECK(requirement_of(job.precision, policy) == "ebb");
+    CHECK(violations(job, policy).empty());
+  }
+  const Answer answer = evaluate(job, {});
+  CHECK(answer.requires_megatron == "ebb");
+  CHECK_FALSE(answer.deployable);
+  // A number for 32 elements of each row, then of each column.
+  Parameter p;
+  p.rows = 100;
+  p.columns = 96;
+  CHECK(largest_bytes(job.precision, p) == Bytes{4 * (100 * 3 + 4 * 96)});
 }

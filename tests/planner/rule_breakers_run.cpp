@@ -78,12 +78,6 @@ std::vector<Breaker> precision_breakers() {
          j.precision.fp8 = Fp8Recipe::delayed;
          j.precision.fp8_param_gather = true;
        }},
-      {"mxfp8-gather-reuses-grads",
-       [](Job& j) {
-         add_mxfp8(j);
-         j.precision.fp8_reuse_grad_buffer = false;
-       },
-       {Policy::resident, Policy::full_reload, Policy::chunked, Policy::windowed}},
       {"grad-buffer-reuse-needs-mxfp8", [](Job& j) { j.precision.fp8_reuse_grad_buffer = true; }},
       {"gpu-fp8",
        [](Job& j) {
