@@ -236,7 +236,8 @@ TEST_CASE("device lives: no plan of any policy overlays what may be alive at onc
       const Plan plan = host_plans(what.job, candidate).plans.front();
       check_no_overlap(plan);
       const bool packed = candidate.policy == Policy::pipelined;
-      CHECK((backing_of(plan) == DeviceBacking::arena) == packed);
+      const Plan* const alone[] = {&plan};
+      CHECK((backing_of(alone) == DeviceBacking::arena) == packed);
       if (!packed) continue;
       const memory::Arena arena = place_buffers(plan);
       CHECK(arena.size == arena.max_live);  // nothing lost between slots

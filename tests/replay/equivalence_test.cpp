@@ -122,6 +122,7 @@ TEST_CASE("ebb-replay run --device cpu prints numbers and refuses a timeline; a 
   };
   write();
   const Outcome good = run_replay("run " + plan.string() + " --device cpu --digests --warmups 0 --repeats 3 --json");
+  INFO(good.err);
   CHECK(good.code == 0);
   TrainingOptions training;
   const RankNumbers numbers = reference(compile_all(plans), {.training = training, .steps = 3}).front();

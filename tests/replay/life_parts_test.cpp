@@ -56,24 +56,25 @@ LifeEvent steps(int count) {
   event.steps = count;
   return event;
 }
+LifeScript script(std::vector<LifeEvent> events) {
+  LifeScript told;
+  told.events = std::move(events);
+  return told;
+}
 
 }  // namespace
 
 TEST_CASE("a life's parts: first what makes state, then what has it, each kind of step with its skip") {
   using enum LifePart;
-  const LifeScript script{
-      .training = {},
-      .events = {of(Kind::init), of(Kind::load_params), steps(20), of(Kind::save), of(Kind::load), steps(1)}};
-  CHECK(parts_of(script, kAll) ==
+  const LifeScript whole =
+      script({of(Kind::init), of(Kind::load_params), steps(20), of(Kind::save), of(Kind::load), steps(1)});
+  CHECK(parts_of(whole, kAll) ==
         std::vector{init, load_params, first_skip, first_step, step, skip, save, reload, step, skip});
-  const LifeScript resumed{.training = {}, .events = {of(Kind::init), of(Kind::load), steps(1)}};
+  const LifeScript resumed = script({of(Kind::init), of(Kind::load), steps(1)});
   CHECK(parts_of(resumed, programs_with({init, load, step})) == std::vector{init, load, step});
 }
 
 TEST_CASE("a life's parts: what cannot come where it stands is refused before anything is allocated") {
-  const auto script = [](std::vector<LifeEvent> events) {
-    return LifeScript{.training = {}, .events = std::move(events)};
-  };
   CHECK(error_of(script({steps(1)}), kAll).find("begins with init") != std::string::npos);
   CHECK(error_of(script({of(Kind::init), of(Kind::init)}), kAll).find("init comes once") != std::string::npos);
   CHECK(error_of(script({of(Kind::init), of(Kind::save)}), kAll).find("no state to save") != std::string::npos);

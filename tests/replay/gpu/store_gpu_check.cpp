@@ -199,6 +199,7 @@ void check_take_up(bool packed) {
   for (std::size_t b = 0; b < 4; ++b) next.buffers[b].initial = b == 1 || b == 3;
   first.part = LifePart::init;
   std::erase_if(next.ops, [&](const Op& op) { return op.buffer.index == 1 || op.buffer.index == 3; });
+  next.ops.push_back({.kind = OpKind::allocate, .stream = {0}, .buffer = {0}});  // which plan_of() takes to be initial
   const Program before = program_of(first);
   const Program after = program_of(next);
   const std::vector<const Program*> both = {&before, &after};
