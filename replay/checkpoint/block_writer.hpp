@@ -3,9 +3,9 @@
 // A file is a row of blocks. put() copies into the buffer of the block concerned; when a block has all its bytes it
 // goes to a writer thread, which hashes it, shows it to `look`, and writes it. So the caller never waits for the disk
 // unless the disk is slower than it for good. The threads hash at the same time and write one after another: a file
-// system gives a growing file to one direct write at a time, and several at once were slower on every disk tried. Buffers are bounded: when more blocks are begun than there are buffers
-// for, the one that has waited longest goes to the disk unfinished and is read back when its next bytes come. Not here:
-// what the bytes mean.
+// system gives a growing file to one direct write at a time, and several at once were slower on every disk tried.
+// Buffers are bounded: when more blocks are begun than there are buffers for, the one that has waited longest goes to
+// the disk unfinished and is read back when its next bytes come. Not here: what the bytes mean.
 #pragma once
 
 #include <condition_variable>

@@ -10,10 +10,10 @@
 // (https://github.com/huggingface/safetensors: 8 bytes of header length, JSON, data without holes), so that other tools
 // read them; the header is padded so that data begins at 4096 bytes. A tensor of a data file is a piece: elements
 // [offset, offset + numel) of a flattened parameter, of one state, named "STATE/PARAMETER@OFFSET" with STATE exp_avg,
-// exp_avg_sq, master or param. Hashes: XXH3 (128 bits) of each 8 MiB of a file, header included, in the manifest, and
-// of the manifest at its end, so that a load checks with all its threads whatever the sizes of pieces. Beside them
-// `content`: a sum over all elements of a state that depends on (parameter, element, bits) alone and not on how ranks
-// share them (hashes.hpp), so that two checkpoints of one state are equal whatever the number of ranks.
+// exp_avg_sq, master or param. Hashes: XXH3 (128 bits) of each block of a file (4 MiB), header included, in the
+// manifest, and of the manifest at its end, so that a load checks with all its threads whatever the sizes of pieces.
+// Beside them `content`: a sum over all elements of a state that depends on (parameter, element, bits) alone and not on
+// how ranks share them (hashes.hpp), so that two checkpoints of one state are equal whatever the number of ranks.
 //
 // Two saves at once: files of a save are locked, so a second one of the same step is refused, and one of another step
 // leaves it alone. Not here: CUDA; which bytes go where in memory (program.hpp: Store, Fetch); collectives.
@@ -64,9 +64,9 @@ struct Written {
 };
 
 struct WriteOptions {
-  int threads = 0;      // that write; 0: 4
+  int threads = 0;      // that hash and write; 0: 2
   bool direct = true;   // O_DIRECT where the file system takes it
-  Bytes block = 8_MiB;  // of one write and one hash; a multiple of 4096. A rank takes 8 + 2 threads of them
+  Bytes block = 4_MiB;  // of one write and one hash; a multiple of 4096. A rank takes 8 + 2 threads of them
 };
 
 /// One rank's part of a save. Usable from one thread.

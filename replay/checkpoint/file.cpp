@@ -173,6 +173,9 @@ void File::reserve(std::int64_t bytes) {
                                format_bytes({static_cast<std::int64_t>(status.f_bavail * status.f_frsize)})),
                    ENOSPC);
   truncate(bytes);
+  // In one extent, as far as the file system can: the blocks of a save come in the order of windows, not of the file.
+  if (unless_interrupted([&] { return ::fallocate(fd_, 0, 0, bytes); }) != 0 && errno == ENOSPC)
+    throw_io_error(path_, fmt::format("making room for {}", format_bytes({bytes})), errno);
 }
 
 void File::truncate(std::int64_t bytes) {

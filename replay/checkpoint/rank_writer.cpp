@@ -103,7 +103,7 @@ RankWriter::RankWriter(const std::string& directory, const Description& what, st
   std::filesystem::remove(s.part_path, ignored);  // of a save that died
   s.file.reserve(round_up(s.data().bytes.value, kAlignment));
   s.blocks =
-      std::make_unique<BlockWriter>(s.file, s.data().bytes, options.block, options.threads > 0 ? options.threads : 4,
+      std::make_unique<BlockWriter>(s.file, s.data().bytes, options.block, options.threads > 0 ? options.threads : 2,
                                     [&s](std::int64_t at, std::span<const std::byte> block) {
                                       Contents contents{};
                                       const Hash128 hash = hash_and_meter(*s.meter, at, block, contents);
