@@ -90,7 +90,8 @@ std::vector<PartRow> rows_of(const PartsOf& resident, const PartsOf& policy, boo
     const Policy moves = step_of(plans.front()).candidate.policy;
     Bytes resident_state{0};
     for (std::size_t r = 0; r < ranks; ++r) {
-      resident_state = std::max(resident_state, state_peak(plan_of(resident_plans[r], part), bounded_states(moves)));
+      const Bytes there = state_at_peak(plan_of(resident_plans[r], part), bounded_states(moves));
+      resident_state = r == 0 ? there : std::min(resident_state, there);
       const Bytes state = state_peak(plan_of(plans[r], part));
       const std::optional<Bytes> bound = state_bound(step_of(plans[r]));
       // Of the rank that is nearest to its bound, or over it.

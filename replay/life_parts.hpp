@@ -3,9 +3,10 @@
 //
 // Strictly lower is demanded of the whole life, whatever the policy, so that an offload that does nothing fails; and,
 // for policies that bound what is resident (chunked and pipelined of all state, windowed of the moments: its masters
-// come and go as a whole), of every part in which resident has such state on the device, skipped steps excepted: where
-// nothing is updated other things may be the peak. Full reload, which builds and loads on
-// the device and offloads then, may not be higher in init, save and load. Live bytes are the planned ones in every part
+// come and go as a whole), of every part in which resident has such state on the device when it has most there, skipped
+// steps excepted. (An optimizer that holds the masters makes all state in the first step, whose peak may be forward's:
+// no policy can be below that.) Elsewhere they may not be higher. Full reload, which builds and loads on the device and
+// offloads then, may not be higher in init, save and load. Live bytes are the planned ones in every part
 // and on every rank; state on the device stays under the policy's bound (life_residency.hpp).
 #pragma once
 

@@ -72,19 +72,45 @@ Bytes windowed_bound(const Plan& plan) {
 
 }  // namespace
 
-Bytes state_peak(const Plan& plan, std::uint8_t states) {
-  Bytes live{0};
+namespace {
+
+/// Calls see(state, all): live device bytes of state and of everything, at first and after each op that changes them.
+template <class See>
+void walk_live(const Plan& plan, std::uint8_t states, See see) {
+  Bytes state{0};
+  Bytes all{0};
+  const auto add = [&](const Buffer& buffer, std::int64_t sign) {
+    if (buffer.memory != Memory::device) return;
+    all += Bytes{sign * buffer.bytes.value};
+    if (is_state(buffer, states)) state += Bytes{sign * buffer.bytes.value};
+  };
   for (const Buffer& buffer : plan.buffers)
-    if (buffer.initial && is_state(buffer, states)) live += buffer.bytes;
-  Bytes peak = live;
+    if (buffer.initial) add(buffer, 1);
+  see(state, all);
   for (const Op& op : plan.ops) {
     if (op.kind != OpKind::allocate && op.kind != OpKind::release) continue;
-    const Buffer& buffer = plan.buffers[op.buffer.index];
-    if (!is_state(buffer, states)) continue;
-    live += op.kind == OpKind::allocate ? buffer.bytes : Bytes{-buffer.bytes.value};
-    peak = std::max(peak, live);
+    add(plan.buffers[op.buffer.index], op.kind == OpKind::allocate ? 1 : -1);
+    see(state, all);
   }
+}
+
+}  // namespace
+
+Bytes state_peak(const Plan& plan, std::uint8_t states) {
+  Bytes peak{0};
+  walk_live(plan, states, [&](Bytes state, Bytes) { peak = std::max(peak, state); });
   return peak;
+}
+
+Bytes state_at_peak(const Plan& plan, std::uint8_t states) {
+  Bytes peak{-1};
+  Bytes there{0};
+  walk_live(plan, states, [&](Bytes state, Bytes all) {
+    if (all < peak || (all == peak && state >= there)) return;
+    peak = all;
+    there = state;
+  });
+  return there;
 }
 
 std::optional<Bytes> state_bound(const Plan& plan) {

@@ -20,6 +20,9 @@ namespace ebb::replay {
 /// Highest bytes alive on the device, in the order of the plan's ops, of buffers that hold some of `states`.
 Bytes state_peak(const Plan& plan, std::uint8_t states = kAllState);
 
+/// The same at the moment when the plan has most on the device of all kinds; of several such moments the least.
+Bytes state_at_peak(const Plan& plan, std::uint8_t states = kAllState);
+
 /// By the plan's candidate, shards and types alone; none for policies that bring back everything at once.
 std::optional<Bytes> state_bound(const Plan& plan);
 
