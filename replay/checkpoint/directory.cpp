@@ -60,10 +60,21 @@ void rename_or_throw(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) throw_io_error(from, fmt::format("renaming it to {}", to), errno);
 }
 
-/// By step; `step-N.old` where there is no `step-N`.
+/// A checkpoint that cannot be looked at is none that is missing: a resume would begin anew.
+bool is_there(const std::string& path) {
+  std::error_code error;
+  const bool there = fs::exists(path, error);
+  if (error && error != std::errc::not_a_directory) throw_io_error(path, "looking at it", error.value());
+  return there;
+}
+
+/// By step; `step-N.old` where there is no `step-N`. IoError where one cannot be looked at.
 std::vector<std::pair<std::int64_t, std::string>> steps_in(const std::string& directory) {
   std::vector<std::pair<std::int64_t, std::string>> steps;
-  std::error_code ignored;
+  std::error_code error;
+  const fs::directory_iterator readable(directory, error);
+  if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
+    throw_io_error(directory, "reading the directory", error.value());
   for (const std::string& name : names_in(directory)) {  // "step-N" comes before "step-N.old"
     std::optional<std::int64_t> step = step_of(name, "");
     if (!step) {
@@ -71,7 +82,7 @@ std::vector<std::pair<std::int64_t, std::string>> steps_in(const std::string& di
       if (step && !steps.empty() && steps.back().first == *step) continue;
     }
     const std::string path = directory + "/" + name;
-    if (step && fs::exists(path + "/" + kManifest, ignored)) steps.emplace_back(*step, path);
+    if (step && is_there(path + "/" + kManifest)) steps.emplace_back(*step, path);
   }
   std::stable_sort(steps.begin(), steps.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   return steps;
@@ -107,7 +118,7 @@ void publish(const std::string& directory, std::int64_t step) {
   const std::string partial = partial_path(directory, step);
   const std::string path = step_path(directory, step);
   std::error_code ignored;
-  if (!fs::exists(path + "/" + kManifest, ignored)) {  // nothing, or an empty directory: rename() takes both
+  if (!fs::exists(path, ignored) || fs::is_empty(path, ignored)) {  // rename() takes both
     rename_or_throw(partial, path);
     return sync_directory(directory);
   }
@@ -132,6 +143,7 @@ void remove_old(const std::string& directory, std::int64_t step, std::size_t kee
   for (std::size_t i = 0; i + keep < steps.size(); ++i) {
     if (steps[i].first == step) continue;
     const std::string partial = partial_path(directory, steps[i].first);
+    if (is_in_use(partial)) continue;  // another run saves that step now
     remove_quietly(partial);
     if (::rename(steps[i].second.c_str(), partial.c_str()) != 0)
       throw_io_error(steps[i].second, "renaming it, to remove it", errno);

@@ -227,6 +227,25 @@ TEST_CASE("a save of a step that is there already replaces it") {
   CHECK(holds(reader, c, 5));
 }
 
+TEST_CASE("what stands under a step's name without a manifest does not stop the save of that step") {
+  const FakeRoot root;
+  const Case c;
+  save(root.path(), c, 2, 5);
+  fs::remove(root.path() + "/step-00000005/manifest.json");
+  save(root.path(), c, 1, 5);
+  CHECK(names_in(root.path()) == std::set<std::string>{"step-00000005"});
+  CHECK(holds(ck::Reader(root.path()), c, 5));
+}
+
+TEST_CASE("a checkpoint that cannot be looked at is an error and none that is missing") {
+  const FakeRoot root;
+  const Case c;
+  save(root.path(), c, 1, 5);
+  fs::create_symlink("step-00000006", root.path() + "/step-00000006");  // points at itself: ELOOP, whoever asks
+  CHECK_THROWS_AS(ck::list(root.path()), IoError);
+  CHECK_THROWS_AS(ck::Reader(root.path()), IoError);
+}
+
 TEST_CASE("where names cannot be exchanged, a kill between two renames still leaves a checkpoint") {
   const FakeRoot root;
   const Case c;
