@@ -9,6 +9,7 @@
 #include "replay/life_checkpoint.hpp"
 #include "tests/catch.hpp"
 #include "tests/replay/life_cases.hpp"
+#include "tests/replay/mutants.hpp"
 
 using namespace ebb;
 using namespace ebb::replay;
@@ -156,18 +157,6 @@ std::vector<std::optional<Shown>> lives(const std::vector<LifeRank>& ranks, Life
     }
   }
   return shown;
-}
-
-Plan without(const Plan& plan, std::uint32_t drop) {
-  Plan mutant = plan;
-  mutant.deps.erase(mutant.deps.begin() + drop);
-  for (Op& op : mutant.ops) {
-    if (op.deps_begin <= drop && drop < op.deps_begin + op.deps_count)
-      --op.deps_count;
-    else if (op.deps_begin > drop)
-      --op.deps_begin;
-  }
-  return mutant;
 }
 
 Job smallest(int gpus) {

@@ -5,6 +5,7 @@
 #include "planner/verify.hpp"
 #include "replay/reference.hpp"
 #include "tests/catch.hpp"
+#include "tests/replay/mutants.hpp"
 #include "tests/replay/replay_cases.hpp"
 
 using namespace ebb;
@@ -42,19 +43,6 @@ bool shows(const std::vector<Plan>& plans, const std::vector<RankNumbers>& good)
     }
   }
   return false;
-}
-
-/// The plan without the `drop`-th of its dependencies.
-Plan without(const Plan& plan, std::uint32_t drop) {
-  Plan mutant = plan;
-  mutant.deps.erase(mutant.deps.begin() + drop);
-  for (Op& op : mutant.ops) {
-    if (op.deps_begin <= drop && drop < op.deps_begin + op.deps_count)
-      --op.deps_count;
-    else if (op.deps_begin > drop)
-      --op.deps_begin;
-  }
-  return mutant;
 }
 
 /// An order of issue on the host, not of data: whatever the op does early, the host op before it touches nothing of it.
