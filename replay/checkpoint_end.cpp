@@ -44,9 +44,7 @@ void CheckpointEnd::finish_save() {
 }
 
 void CheckpointEnd::begin_load(const Program& load, const checkpoint::Reader& reader) {
-  const bool parameters = load.plan->part == LifePart::load_params;
-  reader.require(checkpoint_parameters(*load.plan), parameters ? std::uint8_t{kParams} : checkpoint_states(load),
-                 load.plan->precision);
+  require_for(reader, load);
   program_ = &load;
   reader_ = &reader;
   bytes_ = {0};

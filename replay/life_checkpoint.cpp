@@ -37,6 +37,12 @@ std::uint8_t checkpoint_states(const Program& program) {
   return static_cast<std::uint8_t>(states);
 }
 
+void require_for(const checkpoint::Reader& reader, const Program& load) {
+  const bool params = load.plan->part == LifePart::load_params;
+  reader.require(checkpoint_parameters(*load.plan), params ? std::uint8_t{kParams} : checkpoint_states(load),
+                 load.plan->precision);
+}
+
 SavedPieces::SavedPieces(const Program& save) {
   const Plan& plan = *save.plan;
   index_.resize(8);

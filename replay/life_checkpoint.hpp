@@ -16,6 +16,9 @@ std::vector<checkpoint::Parameter> checkpoint_parameters(const Plan& plan);
 /// States (StateBits) that the program stores or fetches.
 std::uint8_t checkpoint_states(const Program& program);
 
+/// InputError unless `reader` has what the load needs: all its states, or the parameters alone (LifePart::load_params).
+void require_for(const checkpoint::Reader& reader, const Program& load);
+
 /// The pieces of a save, whole shards, state by state; and which of them one of the program's own pieces belongs to.
 class SavedPieces {
  public:

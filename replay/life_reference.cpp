@@ -89,11 +89,7 @@ void ReferenceLife::load(const LifeEvent& event) {
   const LifePart what = params ? LifePart::load_params : stage_ == Stage::all ? LifePart::reload : LifePart::load;
   const auto start = std::chrono::steady_clock::now();
   const checkpoint::Reader reader(event.directory);
-  for (const LifeRank& rank : ranks_) {
-    const Program& program = program_of(rank, what);
-    reader.require(checkpoint_parameters(*program.plan), params ? std::uint8_t{kParams} : checkpoint_states(program),
-                   program.plan->precision);
-  }
+  for (const LifeRank& rank : ranks_) require_for(reader, program_of(rank, what));
   const double looked = seconds_since(start);
   std::vector<CheckpointFigures> figures(ranks_.size());
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
