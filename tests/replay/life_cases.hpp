@@ -75,7 +75,7 @@ inline Job life_job(int gpus) {
 /// The recipes of a life without FP8, on so many ranks.
 inline std::vector<LifeJob> life_jobs(int gpus) {
   std::vector<LifeJob> jobs;
-  const auto add = [&](const char* name, auto change, replay::TrainingOptions training = {}) {
+  const auto add = [&](const char* name, auto change, const replay::TrainingOptions& training = {}) {
     Job job = life_job(gpus);
     change(job);
     jobs.push_back({name, std::move(job), training});
