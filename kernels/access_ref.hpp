@@ -11,7 +11,17 @@ namespace ebb::kernels {
 /// The element's bits. Element-aligned addresses suffice: nothing is assumed of `at`.
 inline std::uint32_t read_bits(Type type, const char* at) {
   std::uint32_t bits = 0;
-  std::memcpy(&bits, at, static_cast<std::size_t>(bytes_of(type)));  // little-endian hosts only, as GPUs' hosts are
+  // Each size for itself: one instruction. Little-endian hosts only, as GPUs' hosts are.
+  switch (bytes_of(type)) {
+    case 1:
+      std::memcpy(&bits, at, 1);
+      break;
+    case 2:
+      std::memcpy(&bits, at, 2);
+      break;
+    default:
+      std::memcpy(&bits, at, 4);
+  }
   return bits;
 }
 
@@ -34,21 +44,17 @@ inline float read_value(Type type, const char* at) {
 
 /// Writes `value` rounded to `type`; fp32 keeps the bits it is given.
 inline void write_value(Type type, char* at, float value) {
-  std::uint32_t bits = 0;
+  const auto write = [at](auto bits) { std::memcpy(at, &bits, sizeof bits); };
   switch (type) {
     case Type::bf16:
-      bits = bf16_from_fp32(value);
-      break;
+      return write(bf16_from_fp32(value));
     case Type::fp16:
-      bits = fp16_from_fp32(value);
-      break;
+      return write(fp16_from_fp32(value));
     case Type::fp8_e4m3:
-      bits = fp8_from_fp32(value);
-      break;
+      return write(fp8_from_fp32(value));
     default:
-      std::memcpy(&bits, &value, sizeof value);
+      write(value);
   }
-  std::memcpy(at, &bits, static_cast<std::size_t>(bytes_of(type)));
 }
 
 }  // namespace ebb::kernels

@@ -32,9 +32,13 @@ void cast_ref(const CastArrays& arrays, std::span<const CastRun> runs) {
 void fill_random_ref(Type type, void* base, std::span<const Run> runs, std::uint64_t seed, float scale) {
   for (const Run& run : runs) {
     char* const first = static_cast<char*>(base) + run.offset;
-    for (std::int64_t i = 0; i < run.numel; ++i) {
-      const auto e = static_cast<std::uint64_t>(run.index + i);
-      write_value(type, first + i * bytes_of(type), random_value(lane_of(random_group(seed, e / 4), e % 4), scale));
+    for (std::int64_t i = 0; i < run.numel;) {
+      auto e = static_cast<std::uint64_t>(run.index + i);
+      const Philox group = random_group(seed, e / 4);
+      do {
+        write_value(type, first + i * bytes_of(type), random_value(lane_of(group, e % 4), scale));
+        ++i;
+      } while (++e % 4 != 0 && i < run.numel);
     }
   }
 }

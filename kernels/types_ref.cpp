@@ -27,28 +27,16 @@ std::uint32_t round_magnitude(std::uint32_t magnitude) {
   return (value + just_under_half + ((value >> lost) & 1)) >> lost;
 }
 
-// The value of a narrow format's finite magnitude: exact.
+// The value of a narrow format's finite magnitude: exact, the product of a subnormal's fraction too.
 template <int kMantissa, int kBias>
 float widen_magnitude(std::uint32_t magnitude) {
-  const auto exponent = static_cast<int>(magnitude >> kMantissa);
-  const std::uint32_t fraction = magnitude & ((1U << kMantissa) - 1);
-  const std::uint32_t significand = exponent == 0 ? fraction : fraction | 1U << kMantissa;
-  return std::ldexp(static_cast<float>(significand), std::max(exponent, 1) - kBias - kMantissa);
+  constexpr auto kShift = static_cast<std::uint32_t>(23 - kMantissa);
+  constexpr float kLeast = std::bit_cast<float>(static_cast<std::uint32_t>(127 + 1 - kBias - kMantissa) << 23);
+  if (magnitude >> kMantissa == 0) return static_cast<float>(magnitude) * kLeast;
+  return std::bit_cast<float>((magnitude << kShift) + (static_cast<std::uint32_t>(127 - kBias) << 23));
 }
 
 }  // namespace
-
-float canonical(float x) { return std::isnan(x) ? std::bit_cast<float>(kNan) : x; }
-
-// Drops the low 16 bits; overflow becomes infinity by the carry.
-std::uint16_t bf16_from_fp32(float x) {
-  if (std::isnan(x)) return 0x7fff;
-  const auto bits = std::bit_cast<std::uint32_t>(x);
-  const std::uint32_t round = 0x7fff + ((bits >> 16) & 1);
-  return static_cast<std::uint16_t>((bits + round) >> 16);
-}
-
-float fp32_from_bf16(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 
 std::uint16_t fp16_from_fp32(float x) {
   constexpr std::uint32_t kInfinity16 = 0x7c00;

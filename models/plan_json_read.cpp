@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "models/job_words.hpp"
 #include "models/plan_json.hpp"
 #include "models/plan_json_parts.hpp"
+#include "models/precision_json.hpp"
 
 namespace ebb {
 
@@ -65,34 +65,6 @@ Op read_op(const JsonValue& json, std::size_t self, std::size_t ops, Plan& plan)
   if (json.has("range")) op.range = read_range(json.at("range"));
   read_integer(json, "duration_ps", op.duration.value, 0, kMost);
   return op;
-}
-
-template <class Enum, std::size_t N>
-void read_choice(const JsonValue& json, const char* key, const Choice<Enum> (&choices)[N], Enum& out) {
-  if (!json.has(key)) return;
-  const std::string word = json.at(key).text();
-  const auto* found = std::find_if(std::begin(choices), std::end(choices),
-                                   [&](const Choice<Enum>& choice) { return choice.first == word; });
-  if (found == std::end(choices)) json.at(key).reject("unknown value");
-  out = found->second;
-}
-
-Precision read_precision(const JsonValue& json) {
-  json.require_keys({"params", "grads", "exp_avg", "exp_avg_sq", "master", "precision_aware", "remainders", "fp8",
-                     "fp8_param_gather", "fp4", "fp4_param_gather"});
-  Precision precision;
-  read_choice(json, "params", kMomentTypes, precision.params);
-  read_choice(json, "grads", kMomentTypes, precision.grads);
-  read_choice(json, "exp_avg", kMomentTypes, precision.exp_avg);
-  read_choice(json, "exp_avg_sq", kMomentTypes, precision.exp_avg_sq);
-  read_choice(json, "master", kMomentTypes, precision.master);
-  read_choice(json, "fp8", kFp8Recipes, precision.fp8);
-  read_choice(json, "fp4", kFp4Recipes, precision.fp4);
-  if (json.has("precision_aware")) precision.precision_aware = json.at("precision_aware").boolean();
-  if (json.has("remainders")) precision.remainders = json.at("remainders").boolean();
-  if (json.has("fp8_param_gather")) precision.fp8_param_gather = json.at("fp8_param_gather").boolean();
-  if (json.has("fp4_param_gather")) precision.fp4_param_gather = json.at("fp4_param_gather").boolean();
-  return precision;
 }
 
 void read_buckets(const JsonValue& buckets, Plan& plan) {

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "models/errors.hpp"
-#include "models/job_words.hpp"
 #include "models/plan_json.hpp"
 #include "models/plan_json_parts.hpp"
+#include "models/precision_json.hpp"
 
 namespace ebb {
 
@@ -22,29 +22,6 @@ Json states_json(std::uint8_t states) {
 }
 
 Json range_json(ElementRange range) { return {range.begin, range.end}; }
-
-template <class Enum, std::size_t N>
-std::string_view word_of(const Choice<Enum> (&choices)[N], Enum value) {
-  for (const Choice<Enum>& choice : choices)
-    if (choice.second == value) return choice.first;
-  return "";
-}
-
-/// What decides the bytes of state, gradients and parameters; what else a recipe keeps is in the buffers.
-Json precision_json(const Precision& precision) {
-  Json json = {{"params", name_of(precision.params)},
-               {"grads", name_of(precision.grads)},
-               {"exp_avg", name_of(precision.exp_avg)},
-               {"exp_avg_sq", name_of(precision.exp_avg_sq)},
-               {"master", name_of(precision.master)}};
-  if (precision.precision_aware) json["precision_aware"] = *precision.precision_aware;
-  if (precision.remainders) json["remainders"] = *precision.remainders;
-  if (precision.fp8 != Fp8Recipe::none) json["fp8"] = word_of(kFp8Recipes, precision.fp8);
-  if (precision.fp8_param_gather) json["fp8_param_gather"] = true;
-  if (precision.fp4 != Fp4Recipe::none) json["fp4"] = word_of(kFp4Recipes, precision.fp4);
-  if (precision.fp4_param_gather) json["fp4_param_gather"] = true;
-  return json;
-}
 
 Json buffer_json(const Buffer& buffer) {
   Json json = {{"name", buffer.name}, {"memory", name_of(buffer.memory)}, {"bytes", buffer.bytes.value}};

@@ -8,8 +8,8 @@
 #include <map>
 #include <vector>
 
+#include "models/op_order.hpp"
 #include "models/plan.hpp"
-#include "planner/order.hpp"
 
 namespace ebb {
 

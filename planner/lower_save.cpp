@@ -62,7 +62,8 @@ void lower_save(PlanBuilder& plan, const RankModel& rank, const Candidate& candi
   std::int64_t most = size_of(precision.params);
   for (const DeviceHome& home : homes.device) most = std::max(most, state_bytes_per_element(precision, home.states));
   CheckpointStaging staging(plan, rank, Phase::save, most);
-  // What the part before left in flight.
+  // The drain: parts begin when all that the part before began has ended (docs/life.md, between parts). No op of this
+  // plan is what is waited for, so it has no dependencies.
   plan.add({.kind = OpKind::host_wait, .phase = Phase::save, .stream = kHost});
   for (const DeviceHome& home : homes.device)
     staging.store(home.states, home.part.range, state_bytes_per_element(precision, home.states), home.buffer);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/order.hpp"
+#include "models/op_order.hpp"
 
 namespace ebb {
 

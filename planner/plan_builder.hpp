@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "models/op_order.hpp"
 #include "models/plan.hpp"
-#include "planner/order.hpp"
 
 namespace ebb {
 

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/op_order.hpp"
 #include "models/plan.hpp"
-#include "planner/order.hpp"
 
 namespace ebb {
 

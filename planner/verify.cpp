@@ -4,9 +4,9 @@
 #include <array>
 
 #include "models/errors.hpp"
+#include "models/op_order.hpp"
 #include "planner/accesses.hpp"
 #include "planner/content_tracker.hpp"
-#include "planner/order.hpp"
 #include "planner/peak_bound.hpp"
 #include "planner/phase_ends.hpp"
 #include "planner/storage_tracker.hpp"

@@ -19,25 +19,19 @@ namespace ebb::replay {
 
 namespace {
 
-/// `all`: plans of this host. Other processes pin beside this one.
-Needs needs_of(const OwnPart& own, std::span<const Program> all, const ExecuteOptions& options) {
-  Needs needs;
-  needs.keep_free = options.keep_free;
-  for (std::size_t i = 0; i < own.devices.size(); ++i) {
-    const Program& program = all[own.first + i];
-    needs.ranks.push_back({.rank = program.plan->rank,
-                           .device = own.devices[i],
-                           .buffers = device_bytes_needed(program),
-                           .instruments = instruments_needed(program, options),
-                           .pinned = program.pinned,
-                           .pageable = program.pageable});
-  }
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i >= own.first && i < own.first + own.devices.size()) continue;
-    needs.ranks[0].pinned += all[i].pinned;
-    needs.ranks[0].pageable += all[i].pageable;
-  }
-  return needs;
+RunRanks ranks_of(std::span<const Program> programs, const ExecuteOptions& options) {
+  return {.count = programs.size(),
+          .rank = [programs](std::size_t i) { return programs[i].plan->rank; },
+          .programs = [programs](std::size_t i) { return std::vector<const Program*>{&programs[i]}; },
+          .needs =
+              [programs, &options](std::size_t i, bool own) {
+                RankNeeds need{
+                    .rank = programs[i].plan->rank, .pinned = programs[i].pinned, .pageable = programs[i].pageable};
+                if (!own) return need;
+                need.buffers = device_bytes_needed(programs[i]);
+                need.instruments = instruments_needed(programs[i], options);
+                return need;
+              }};
 }
 
 /// Stand-ins are made to last as planned; what they lasted tells of copies beside them, or of power limits.
@@ -118,27 +112,15 @@ RunResult execute(std::span<const Program> programs, const ExecuteOptions& optio
     throw InputError({}, fmt::format("{} warm-ups and {} repeats", options.warmups, options.repeats),
                      "at least one repeat is timed");
   RunResult result;
-  OwnPart part = own_part(programs.size(), options);
-  const Needs needs = needs_of(part, programs, options);
-  const Machine machine = read_machine(part.devices);
-  check_devices(needs, machine, compiled_for());
-  result.remarks = check_memory(needs, machine);
-  note_other_users(part, machine, result.remarks);
-
+  RunSetup setup = set_up(ranks_of(programs, options), options);
+  OwnPart& part = setup.part;
+  result.remarks = std::move(setup.remarks);
+  result.provenance = std::move(setup.provenance);
   const std::span<const Program> own = programs.subspan(part.first, part.devices.size());
-  std::vector<const Program*> own_programs;
-  std::vector<std::int64_t> own_ranks;
-  for (const Program& program : own) {
-    own_programs.push_back(&program);
-    own_ranks.push_back(program.plan->rank);
-  }
   RunShared shared(options, static_cast<int>(own.size()));
-  shared.processes = part.processes ? &*part.processes : nullptr;
-  const std::vector<std::int64_t> present = ranks_present(part, own_ranks);
-  shared.ids = make_ids(part, own_programs, own_ranks, present, options.alone, result.remarks);
-  result.provenance = provenance(machine, part.devices, !shared.ids.empty());
-
-  const std::vector<RankPlace> places = places_of(part);
+  shared.processes = setup.processes();
+  shared.ids = std::move(setup.ids);
+  const std::vector<RankPlace>& places = setup.places;
   std::vector<RankRecord> records =
       run_threads(own.size(), shared, [&](std::size_t i) { return run_rank(own[i], places[i], shared); });
   const std::size_t shown = repeat_to_show(part, own, records);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <functional>
 
 #include "kernels/digest.hpp"
@@ -172,7 +171,7 @@ struct Issuer::Issue {
       }
     }
     if (!stand.backward) overwrite_activations(stand);
-    if (stand.backward && op == self.inject_after_) inject();
+    if (self.injected_.behind(op)) inject();
     for (const GemmCount& product : parts().stand_ins.products(op)) {
       const kernels::Gemm gemm{parts().instruments.operand(0), parts().instruments.operand(1),
                                parts().instruments.operand(2), product.size};
@@ -221,9 +220,9 @@ struct Issuer::Issue {
   }
 
   void inject() const {
-    if (!self.context_.inject) return;
-    check(cudaMemcpyAsync(at(parts().program.grads, self.inject_at_.value), self.injected_.host(),
-                          static_cast<std::size_t>(size_of(precision().grads)), cudaMemcpyHostToDevice, cuda()),
+    const InjectedValue& value = self.injected_;
+    check(cudaMemcpyAsync(at(parts().program.grads, value.at().value), value.host(),
+                          static_cast<std::size_t>(value.bytes().value), cudaMemcpyHostToDevice, cuda()),
           "cudaMemcpyAsync");
   }
 
@@ -283,34 +282,13 @@ Issuer::Issuer(const IssuerParts& parts) : parts_(parts), forward_of_op_(parts.a
     if (stand != nullptr && !stand->backward) forward_of_op_[op] = forwards++;
     has_clip_ = has_clip_ || std::holds_alternative<ReadyClip>(parts.actions[op]);
   }
-  if (!parts.options.training.injections.empty()) find_injection();
-}
-
-/// The padded element of the rank's first shard that is not empty.
-void Issuer::find_injection() {
-  const Plan& plan = *parts_.program.plan;
-  const auto shard =
-      std::find_if(plan.shards.begin(), plan.shards.end(), [](const PlanShard& s) { return s.numel.value > 0; });
-  if (shard == plan.shards.end()) return;
-  inject_at_ = bytes_of(shard->at, size_of(plan.precision.grads));
-  for (std::uint32_t op = 0; op < parts_.actions.size(); ++op) {
-    const auto* stand = std::get_if<Stand>(&parts_.actions[op]);
-    if (stand == nullptr || !stand->backward) continue;
-    if (stand->range.begin <= shard->at.value && shard->at.value < stand->range.end) inject_after_ = op;
-  }
-  injected_ = PinnedBytes({4});
+  if (!parts.options.training.injections.empty()) injected_ = InjectedValue(parts.program, parts.actions);
 }
 
 void Issuer::begin_step(const StepContext& context) {
   context_ = context;
   host_digest_ = 0;
-  if (!context.inject || injected_.host() == nullptr) return;
-  if (parts_.program.plan->precision.grads == Dtype::bf16) {
-    const std::uint16_t bits = kernels::bf16_from_fp32(*context.inject);
-    std::memcpy(injected_.host(), &bits, sizeof(bits));
-  } else {
-    std::memcpy(injected_.host(), &*context.inject, sizeof(float));
-  }
+  injected_.set(context.inject);
 }
 
 void Issuer::issue(std::uint32_t op, void* stream) { std::visit(Issue{*this, op, stream}, parts_.actions[op]); }

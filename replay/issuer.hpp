@@ -12,6 +12,7 @@
 #include "replay/groups.hpp"
 #include "replay/host_adam.hpp"
 #include "replay/host_store.hpp"
+#include "replay/injected_value.hpp"
 #include "replay/instruments.hpp"
 #include "replay/ready.hpp"
 #include "replay/stand_in.hpp"
@@ -56,7 +57,6 @@ class Issuer {
 
  private:
   struct Issue;
-  void find_injection();
 
   IssuerParts parts_;
   StepContext context_;
@@ -64,9 +64,7 @@ class Issuer {
   const std::vector<void*>* addresses_ = nullptr;
   std::uint64_t host_digest_ = 0;
   bool has_clip_ = false;
-  std::uint32_t inject_after_ = OpId::none().index;  // the last backward op over the element
-  Bytes inject_at_{0};                               // in the gradients
-  PinnedBytes injected_;                             // where options have injections: its bits
+  InjectedValue injected_;  // where options have injections
 };
 
 }  // namespace ebb::replay

@@ -18,6 +18,18 @@ constexpr std::int64_t kMostLifeBytes = std::int64_t{16} << 30;
 
 bool has(const LifeRank& rank, std::size_t part) { return rank.programs[part].has_value(); }
 
+/// The ranks of one host follow each other.
+void check_ranks(const LifeFile& file) {
+  for (std::size_t i = 1; i < file.ranks.size(); ++i) {
+    const std::int64_t before = step_of(file.ranks[i - 1]).rank;
+    const std::int64_t rank = step_of(file.ranks[i]).rank;
+    if (rank != before + 1)
+      throw InputError({.file = file.name},
+                       fmt::format("rank {} comes behind rank {}: the ranks of a host follow each other", rank, before),
+                       kCure);
+  }
+}
+
 void check_parts(const LifeFile& file) {
   for (const LifeRank& rank : file.ranks)
     for (std::size_t part = 0; part < kPartCount; ++part)
@@ -44,6 +56,7 @@ LifeFile life_of(std::vector<Plan> plans, const std::string& name) {
     of_rank.clear();
   }
   check_parts(file);
+  check_ranks(file);
   return file;
 }
 

@@ -8,6 +8,7 @@
 #include "replay/life_exchange.hpp"
 #include "replay/life_sequence.hpp"
 #include "replay/rank_life.hpp"
+#include "replay/ready_part.hpp"
 #include "replay/run_setup.hpp"
 
 namespace ebb::replay {
@@ -23,33 +24,24 @@ Bytes buffers_needed(const LifeRank& rank, const LifeScript& script) {
   return device_bytes_needed(plans, order);
 }
 
-/// Over all parts. Other processes of the host pin beside this one.
-Needs needs_of(const OwnPart& own, std::span<const LifeRank> all, const LifeScript& script,
-               const ExecuteOptions& options) {
-  Needs needs;
-  needs.keep_free = options.keep_free;
-  Bytes pinned{0};
-  Bytes pageable{0};
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const std::vector<const Program*> programs = programs_of(all[i]);
-    RankNeeds need{.rank = programs[0]->plan->rank};
-    for (const Program* program : programs) {
-      need.pinned = std::max(need.pinned, program->pinned);
-      need.pageable = std::max(need.pageable, program->pageable);
-    }
-    if (i >= own.first && i < own.first + own.devices.size()) {
-      need.device = own.devices[i - own.first];
-      need.buffers = buffers_needed(all[i], script);
-      need.instruments = instruments_needed(all[i], options);
-      needs.ranks.push_back(need);
-    } else {
-      pinned += need.pinned;
-      pageable += need.pageable;
-    }
-  }
-  needs.ranks[0].pinned += pinned;
-  needs.ranks[0].pageable += pageable;
-  return needs;
+/// Over all parts.
+RunRanks ranks_of(std::span<const LifeRank> ranks, const LifeScript& script, const ExecuteOptions& options) {
+  const auto rank_of = [ranks](std::size_t i) { return programs_of(ranks[i])[0]->plan->rank; };
+  return {.count = ranks.size(),
+          .rank = rank_of,
+          .programs = [ranks](std::size_t i) { return programs_of(ranks[i]); },
+          .needs =
+              [=, &script, &options](std::size_t i, bool own) {
+                RankNeeds need{.rank = rank_of(i)};
+                for (const Program* program : programs_of(ranks[i])) {
+                  need.pinned = std::max(need.pinned, program->pinned);
+                  need.pageable = std::max(need.pageable, program->pageable);
+                }
+                if (!own) return need;
+                need.buffers = buffers_needed(ranks[i], script);
+                need.instruments = instruments_needed(ranks[i], options);
+                return need;
+              }};
 }
 
 /// A save that failed on one rank leaves what others had finished. Where other processes save too, the next save
@@ -79,37 +71,23 @@ LifeRun execute_life(std::span<const LifeRank> ranks, const LifeScript& script, 
   options.training = script.training;
   options.graph = options.link = options.alone = false;
   LifeRun run;
-  OwnPart part = own_part(ranks.size(), options);
-  const Needs needs = needs_of(part, ranks, script, options);
-  const Machine machine = read_machine(part.devices);
-  check_devices(needs, machine, compiled_for());
-  run.remarks = check_memory(needs, machine);
-  note_other_users(part, machine, run.remarks);
-
-  const std::span<const LifeRank> own = ranks.subspan(part.first, part.devices.size());
-  std::vector<const Program*> programs;
-  std::vector<std::int64_t> own_ranks;
-  for (const LifeRank& rank : own) {
-    const std::vector<const Program*> all = programs_of(rank);
-    programs.insert(programs.end(), all.begin(), all.end());
-    own_ranks.push_back(all[0]->plan->rank);
-  }
-  const std::vector<std::int64_t> present = ranks_present(part, own_ranks);
+  RunSetup setup = set_up(ranks_of(ranks, script, options), options);
+  check_all_ranks(setup.present);
+  run.remarks = std::move(setup.remarks);
+  run.provenance = std::move(setup.provenance);
+  const std::span<const LifeRank> own = ranks.subspan(setup.part.first, setup.part.devices.size());
   LifeShared shared(options, script, own.size());
-  shared.processes = part.processes ? &*part.processes : nullptr;
-  shared.job_ranks = static_cast<std::int64_t>(present.size());
-  shared.ids = make_ids(part, programs, own_ranks, present, false, run.remarks);
-  run.provenance = provenance(machine, part.devices, !shared.ids.empty());
-
-  const std::vector<RankPlace> places = places_of(part);
-  std::vector<RankLifeRecord> records = run_lives(own, places, shared);
+  shared.processes = setup.processes();
+  shared.job_ranks = static_cast<std::int64_t>(setup.present.size());
+  shared.ids = std::move(setup.ids);
+  std::vector<RankLifeRecord> records = run_lives(own, setup.places, shared);
   for (RankLifeRecord& record : records) {
     run.remarks.insert(run.remarks.end(), record.remarks.begin(), record.remarks.end());
     run.ranks.push_back(std::move(record.numbers));
   }
-  if (part.processes) {
-    run.first_process = part.processes->rank() == 0;
-    run.ranks = gather_lives(*part.processes, own_ranks[0], std::move(run.ranks[0]));
+  if (Processes* const processes = setup.processes()) {
+    run.first_process = processes->rank() == 0;
+    run.ranks = gather_lives(*processes, programs_of(own[0])[0]->plan->rank, std::move(run.ranks[0]));
   }
   return run;
 }

@@ -7,6 +7,7 @@
 
 #include "models/errors.hpp"
 #include "replay/life_checkpoint.hpp"
+#include "replay/life_sequence.hpp"
 
 namespace ebb::replay {
 
@@ -18,18 +19,30 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 [[noreturn]] void out_of_place(const char* problem, const char* cure) { throw InputError({}, problem, cure); }
 
-/// The steady step's programs stand for all parts: none takes much more.
-std::vector<Program> step_programs(std::span<const LifeRank> ranks) {
+/// The steady step's programs of all ranks stand for those of other parts, unless one takes far more.
+void check_sizes(std::span<const LifeRank> ranks) {
   std::vector<Program> steps;
-  for (const LifeRank& rank : ranks) steps.push_back(program_of(rank, LifePart::step));
-  return steps;
+  for (const LifeRank& rank : ranks) {
+    steps.push_back(program_of(rank, LifePart::step));
+    for (const std::optional<Program>& program : rank.programs)
+      if (program) check_reference_size(std::span(&*program, 1));
+  }
+  check_reference_size(steps);
+}
+
+/// `ranks`, which must be all of the job.
+std::span<const LifeRank> whole_job(std::span<const LifeRank> ranks) {
+  std::vector<std::int64_t> present;
+  for (const LifeRank& rank : ranks) present.push_back(program_of(rank, LifePart::init).plan->rank);
+  check_all_ranks(present);
+  return ranks;
 }
 
 }  // namespace
 
 ReferenceLife::ReferenceLife(std::span<const LifeRank> ranks, const LifeScript& script,
                              std::optional<StreamKind> held_back, std::size_t most_on)
-    : ranks_(ranks),
+    : ranks_(whole_job(ranks)),
       options_(script.training),
       keep_(script.keep),
       run_(ranks, script.training, held_back, most_on),
@@ -171,7 +184,7 @@ std::vector<LifeNumbers> ReferenceLife::finish() {
 
 std::vector<LifeNumbers> reference_life(std::span<const LifeRank> ranks, const LifeScript& script,
                                         std::optional<StreamKind> held_back, std::size_t most_on) {
-  check_reference_size(step_programs(ranks));
+  check_sizes(ranks);
   ReferenceLife life(ranks, script, held_back, most_on);
   for (const LifeEvent& event : script.events) life.on(event);
   return life.finish();

@@ -74,4 +74,14 @@ std::vector<LifePart> parts_of(const LifeScript& script, const LifePrograms& pro
   return std::move(sequence).parts();
 }
 
+void check_all_ranks(std::span<const std::int64_t> ranks) {
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i] == static_cast<std::int64_t>(i)) continue;
+    throw InputError(
+        {},
+        fmt::format("rank {} in the place of rank {}: a life has all {} ranks of its job", ranks[i], i, ranks.size()),
+        "name the plans of the whole job, as ebb simulate --life wrote them");
+  }
+}
+
 }  // namespace ebb::replay

@@ -34,7 +34,7 @@ class ProgramCompiler {
   const HostLayout& host() const { return host_; }
 
  private:
-  // What op `at_` is. program_ops.cpp, program_life.cpp, program_quantized.cpp and program_collectives.cpp.
+  // What op `at_` is. program_ops.cpp says where.
   Action action();
   Action copy();
   Action kernel();

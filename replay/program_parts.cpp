@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/errors.hpp"
+#include "replay/program_checkpoint.hpp"
 #include "replay/program_compiler.hpp"
 
 namespace ebb::replay {
@@ -117,6 +118,11 @@ LifePrograms compile_life(std::span<const Plan* const> plans, const std::string&
       throw InputError({.file = file}, fmt::format("rank {}: two plans of part {}", plan->rank, name_of(plan->part)));
     parts[index(plan->part)] = plan;
     check_tables(*plan, file);
+    if (plan->parameters.empty() && !plan->shards.empty())
+      throw InputError(
+          {.file = file},
+          fmt::format("rank {}, {}: no parameters that its shards are of", plan->rank, name_of(plan->part)),
+          "write all plans again with one ebb");
   }
   const Plan* const steady = parts[index(LifePart::step)];
   if (steady == nullptr) throw InputError({.file = file}, "no plan of the steady step", "write them with --life");
@@ -141,6 +147,7 @@ LifePrograms compile_life(std::span<const Plan* const> plans, const std::string&
     program->pinned = pinned;
     program->gradient_scale = programs[index(LifePart::step)]->gradient_scale;
     EBB_ASSERT(every_place_is_inside(*program));
+    check_checkpoint(*program, file);
   }
   for (const Follows& pair : pairs()) {
     const Plan* const before = parts[index(pair.before)];

@@ -3,18 +3,15 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 #include <memory>
 #include <utility>
 
 #include "kernels/elementwise.hpp"
 #include "models/errors.hpp"
-#include "models/live_meter.hpp"
 #include "replay/checkpoint/directory.hpp"
 #include "replay/life_checkpoint.hpp"
-#include "replay/life_exchange.hpp"
+#include "replay/ready_part.hpp"
 #include "replay/state_init.hpp"
 #include "replay/step_walk.hpp"
 
@@ -25,83 +22,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-/// One plan of the rank, made ready.
-struct ReadyPart {
-  explicit ReadyPart(const Program& of) : program(of), actions(ready_actions(of)), issue(issue_plan(*of.plan)) {
-    LiveMeter meter(initial_device_bytes(*of.plan));
-    for (const Op& op : of.plan->ops) {
-      meter.enter(op.phase);
-      const bool memory = op.kind == OpKind::allocate || op.kind == OpKind::release;
-      if (!memory || of.plan->buffers[op.buffer.index].memory != Memory::device) continue;
-      const Bytes bytes = of.plan->buffers[op.buffer.index].bytes;
-      meter.change(op.kind == OpKind::allocate ? bytes : Bytes{-bytes.value});
-    }
-    planned = meter.peak();
-  }
-
-  const Program& program;
-  std::vector<Ready> actions;
-  IssuePlan issue;
-  Bytes planned{0};
-  StandIns stand_ins;
-  std::optional<Issuer> issuer;
-
-  LifePart part() const { return program.plan->part; }
-  std::uint32_t ops() const { return static_cast<std::uint32_t>(actions.size()); }
-};
-
-std::vector<std::unique_ptr<ReadyPart>> ready_parts(const std::vector<const Program*>& programs) {
-  std::vector<std::unique_ptr<ReadyPart>> parts;
-  for (const Program* program : programs) parts.push_back(std::make_unique<ReadyPart>(*program));
-  const auto of = [&](LifePart part) -> ReadyPart* {
-    const auto found =
-        std::find_if(parts.begin(), parts.end(), [&](const auto& ready) { return ready->part() == part; });
-    return found == parts.end() ? nullptr : found->get();
-  };
-  for (const auto& [step, skip] :
-       {std::pair(LifePart::step, LifePart::skip), std::pair(LifePart::first_step, LifePart::first_skip)}) {
-    ReadyPart* const a = of(step);
-    ReadyPart* const b = of(skip);
-    if (a != nullptr && b != nullptr && a->program.decision.valid())
-      share_prefix(a->issue, b->issue, a->program.decision.index + 1);
-  }
-  return parts;
-}
-
-template <class Kind>
-bool some(const std::vector<Ready>& actions) {
-  return std::any_of(actions.begin(), actions.end(), [](const Ready& a) { return std::holds_alternative<Kind>(a); });
-}
-
-std::int64_t gemm_size(const ExecuteOptions& options, const std::vector<Ready>& actions) {
-  return options.compute && some<Stand>(actions) ? kLargestGemm : 0;
-}
-
-InstrumentNeeds needs_of(const std::vector<std::unique_ptr<ReadyPart>>& parts, const ExecuteOptions& options) {
-  InstrumentNeeds needs;
-  for (const auto& part : parts)
-    needs = largest(needs, instrument_needs(part->program, part->actions, gemm_size(options, part->actions)));
-  return needs;
-}
-
-/// The host's own work on state runs on the rank's share of CPUs.
-std::vector<int> cpus_of(const std::vector<std::unique_ptr<ReadyPart>>& parts, const RankPlace& place) {
-  const bool works = std::any_of(parts.begin(), parts.end(), [](const auto& part) {
-    return some<ReadyHostAdam>(part->actions) || some<HostMasters>(part->actions);
-  });
-  if (!works) return {};
-  return share_of_cpus(place.node, place.index, place.sharers);
-}
-
-HostStoreOptions host_store(const std::vector<const Program*>& programs, int device) {
-  HostStoreOptions options{.device = device};
-  for (const Program* program : programs) {
-    options.pinned = std::max(options.pinned, program->pinned);
-    options.pageable = std::max(options.pageable, program->pageable);
-  }
-  return options;
-}
 
 class RankLife {
  public:
@@ -306,7 +226,7 @@ class RankLife {
     walk_.take_up(now().program, now().issue);
   }
 
-  /// On an idle device; goes on when all ranks are here.
+  /// On an idle device, as drain() has left it; goes on when all ranks are here.
   void begin(LifePart part) {
     take_up(wanted(part), Carry::between_parts);
     now().issuer->begin_step(context());
@@ -317,9 +237,14 @@ class RankLife {
     walk_.start(nullptr, 0);
   }
 
-  void end() {
+  /// Waits for all that the part has begun (docs/life.md, between parts): the next may read what it moved.
+  void drain() {
     walk_.finish();
     comms_->check();
+  }
+
+  void end() {
+    drain();
     memory_.step_ended();
     memory_.sample_driver();
     record_.numbers.peaks.push_back({now().part(), walk_.live().peak(), now().planned});
@@ -369,31 +294,6 @@ class RankLife {
 
 }  // namespace
 
-LifeShared::StepEnd LifeShared::end_step(std::size_t rank, StepEnd own) {
-  steps_[rank] = own;
-  meet([this] { sum_up(); });
-  return all_;
-}
-
-void LifeShared::sum_up() {
-  all_ = {0, steps_[0].skipped};
-  bool agree = true;
-  const auto add = [&](const StepEnd& end) {
-    all_.digest += end.digest;
-    agree = agree && end.skipped == all_.skipped;
-  };
-  for (const StepEnd& end : steps_) add(end);
-  if (processes != nullptr) {
-    const std::vector<ProcessStepEnd> ends = exchange_step_end(*processes, {all_.digest, all_.skipped, agree});
-    all_.digest = 0;
-    for (const ProcessStepEnd& end : ends) {
-      add({end.digest, end.skipped});
-      agree = agree && end.agree;
-    }
-  }
-  if (!agree) throw NcclError("some ranks have finite gradients and others have not: their norm was not the same");
-}
-
 RankLifeRecord run_rank_life(const LifeRank& rank, std::size_t index, const RankPlace& place, LifeShared& shared) {
   set_device(place.device);
   RankLife life(rank, index, place, shared);
@@ -405,20 +305,6 @@ RankLifeRecord run_rank_life(const LifeRank& rank, std::size_t index, const Rank
     shared.stop(std::current_exception());  // before memory is freed, which waits for the device
     throw;
   }
-}
-
-std::vector<const Program*> programs_of(const LifeRank& rank) {
-  std::vector<const Program*> programs;
-  const auto& init = rank.programs[static_cast<std::size_t>(LifePart::init)];
-  if (!init) throw InputError({}, "the plans have no part init", "write the plans of all parts (ebb simulate --life)");
-  programs.push_back(&*init);
-  for (const auto& program : rank.programs)
-    if (program && &*program != programs[0]) programs.push_back(&*program);
-  return programs;
-}
-
-Bytes instruments_needed(const LifeRank& rank, const ExecuteOptions& options) {
-  return device_bytes(needs_of(ready_parts(programs_of(rank)), options));
 }
 
 }  // namespace ebb::replay

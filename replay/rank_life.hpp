@@ -7,42 +7,14 @@
 // Not here: a part's ops (issuer.hpp), which process has which ranks (run_setup.hpp).
 #pragma once
 
-#include <cstdint>
-#include <optional>
+#include <cstddef>
 #include <string>
 #include <vector>
 
-#include "replay/checkpoint/checkpoint.hpp"
 #include "replay/life.hpp"
-#include "replay/rank_thread.hpp"
+#include "replay/life_shared.hpp"
 
 namespace ebb::replay {
-
-/// What the ranks of this process have in common.
-struct LifeShared : RunShared {
-  LifeShared(const ExecuteOptions& run, const LifeScript& what, std::size_t here)
-      : RunShared(run, static_cast<int>(here)), script(what), steps_(here) {}
-
-  const LifeScript& script;
-  std::int64_t job_ranks = 1;  // of all processes
-  std::optional<checkpoint::Reader> reader;
-  double looked_seconds = 0;  // until it was opened, with every byte checked
-  std::string committed;      // the last checkpoint; where the first process is
-  std::string saving;         // what all ranks write beside it, until it is one
-
-  /// What the step left on all ranks of the job together.
-  struct StepEnd {
-    std::uint64_t digest = 0;  // sum
-    bool skipped = false;
-  };
-  /// Waits for all. NcclError where ranks do not agree on `skipped`.
-  StepEnd end_step(std::size_t rank, StepEnd own);
-
- private:
-  void sum_up();
-  std::vector<StepEnd> steps_;  // by rank of this process
-  StepEnd all_;
-};
 
 struct RankLifeRecord {
   LifeNumbers numbers;
@@ -52,11 +24,5 @@ struct RankLifeRecord {
 /// The body of the thread. Throws what went wrong, after stop(); Stopped when another rank failed. `index`: of the rank
 /// in this process.
 RankLifeRecord run_rank_life(const LifeRank& rank, std::size_t index, const RankPlace& place, LifeShared& shared);
-
-/// The rank's programs: init first, then by LifePart. InputError where there is none of init.
-std::vector<const Program*> programs_of(const LifeRank& rank);
-
-/// Device memory of instruments that run_rank_life() will make.
-Bytes instruments_needed(const LifeRank& rank, const ExecuteOptions& options);
 
 }  // namespace ebb::replay

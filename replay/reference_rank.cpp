@@ -75,23 +75,34 @@ ReferenceRank::ReferenceRank(const Program& program, const TrainingOptions& opti
     first_values();
 }
 
-std::uint32_t ReferenceRank::open(std::uint32_t buffer) {
+std::vector<std::byte> ReferenceRank::poisoned(std::uint32_t buffer) {
   const Buffer& what = plan().buffers[buffer];
-  Storage storage{{buffer}, false, false, {}};
-  if (what.memory == Memory::device && what.role != Role::other)
-    storage.data.resize(static_cast<std::size_t>(what.bytes.value), std::byte{kernels::kPoison});
-  storages_.push_back(std::move(storage));
+  if (what.memory != Memory::device || what.role == Role::other) return {};
+  const auto size = static_cast<std::size_t>(what.bytes.value);
+  std::vector<std::vector<std::byte>>& spare = spare_[size];
+  if (spare.empty()) return std::vector<std::byte>(size, std::byte{kernels::kPoison});
+  std::vector<std::byte> data = std::move(spare.back());
+  spare.pop_back();
+  return data;
+}
+
+std::uint32_t ReferenceRank::open(std::uint32_t buffer, std::vector<std::byte> data) {
+  storages_.push_back({{buffer}, false, false, std::move(data)});
   return static_cast<std::uint32_t>(storages_.size() - 1);
 }
 
-/// Gives every life of a buffer its storage, and every op those of its moment in program order.
-void ReferenceRank::bind() {
+/// Gives every life of a buffer its storage, and every op those of its moment in program order. `left`: what the part
+/// before has left, which is all that this one begins with; of a first part nothing.
+void ReferenceRank::bind(Contents left) {
   storages_.clear();
   first_life_.clear();
   lived_.assign(plan().buffers.size(), false);
   for (std::uint32_t b = 0; b < plan().buffers.size(); ++b) {
-    first_life_.push_back(open(b));
-    lived_[b] = plan().buffers[b].initial;
+    const Buffer& buffer = plan().buffers[b];
+    lived_[b] = buffer.initial;
+    const auto found = left.find(buffer.name);
+    const bool goes_on = found != left.end() && buffer.initial && buffer.memory == Memory::device;
+    first_life_.push_back(goes_on ? open(b, std::move(found->second)) : open(b));
   }
   lives_ = lived_;
   last_life_ = first_life_;

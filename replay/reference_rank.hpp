@@ -99,10 +99,14 @@ class ReferenceRank {
     std::uint32_t storage = 0;
   };
 
-  void bind();
+  /// Contents of buffers by name.
+  using Contents = std::map<std::string, std::vector<std::byte>>;
+  void bind(Contents left = {});
   void bind_from(std::uint32_t first);
   void bind(std::uint32_t op);
-  std::uint32_t open(std::uint32_t buffer);
+  std::uint32_t open(std::uint32_t buffer, std::vector<std::byte> data);
+  std::uint32_t open(std::uint32_t buffer) { return open(buffer, poisoned(buffer)); }
+  std::vector<std::byte> poisoned(std::uint32_t buffer);
   void first_values();
   void first_parameters();
   void hand_back(Storage& storage);
@@ -143,10 +147,11 @@ class ReferenceRank {
   TrainingOptions options_;
   std::vector<Bound> actions_;
   std::vector<Storage> storages_;
-  std::vector<std::uint32_t> first_life_, last_life_;  // by buffer
-  std::vector<bool> lived_;                            // by buffer: it has been alive up to the op that is bound
-  std::vector<bool> lives_;                            // ... and is
-  std::vector<std::uint32_t> life_at_decision_;        // last_life_ and lived_ there
+  std::map<std::size_t, std::vector<std::vector<std::byte>>> spare_;  // by size: what is poison from end to end
+  std::vector<std::uint32_t> first_life_, last_life_;                 // by buffer
+  std::vector<bool> lived_;                      // by buffer: it has been alive up to the op that is bound
+  std::vector<bool> lives_;                      // ... and is
+  std::vector<std::uint32_t> life_at_decision_;  // last_life_ and lived_ there
   std::vector<bool> lived_at_decision_, lives_at_decision_;
   const Program* began_with_ = nullptr;  // the step whose skip is run
   std::vector<Bytes> changes_;           // by op: device memory that it took

@@ -48,22 +48,26 @@ void ReferenceRank::bind_quantized(std::uint32_t i) {
 
 void ReferenceRank::adopt(const Program& next) {
   EBB_ASSERT(in_life_);
-  std::map<std::string, std::vector<std::byte>> left;
+  Contents left;
   for (std::uint32_t b = 0; b < plan().buffers.size(); ++b)
     if (storages_[last_life_[b]].alive) left[plan().buffers[b].name] = std::move(storages_[last_life_[b]].data);
+  spare_.clear();
+  for (Storage& storage : storages_)
+    if (!storage.alive && !storage.strayed) spare_[storage.data.size()].push_back(std::move(storage.data));
   program_ = &next;
-  bind();
-  // Buffers of checkpoints are each part's own.
-  std::fill(pinned_.end() - static_cast<std::ptrdiff_t>(next.staged.value), pinned_.end(), std::byte{kernels::kPoison});
-  for (std::uint32_t b = 0; b < plan().buffers.size(); ++b) {
-    const Buffer& buffer = plan().buffers[b];
+  for (const Buffer& buffer : plan().buffers) {
     if (!buffer.initial || buffer.memory != Memory::device) continue;
     const auto found = left.find(buffer.name);
     EBB_ASSERT(found != left.end());
-    Storage& storage = storages_[first_life_[b]];
-    EBB_ASSERT(found->second.size() == storage.data.size());
-    storage.data = std::move(found->second);
+    EBB_ASSERT(found->second.empty() || found->second.size() == static_cast<std::size_t>(buffer.bytes.value));
   }
+  bind(std::move(left));
+  // Buffers of checkpoints are each part's own.
+  const bool stages = std::any_of(plan().buffers.begin(), plan().buffers.end(),
+                                  [](const Buffer& buffer) { return buffer.role == Role::checkpoint; });
+  if (stages)
+    std::fill(pinned_.end() - static_cast<std::ptrdiff_t>(next.staged.value), pinned_.end(),
+              std::byte{kernels::kPoison});
 }
 
 /// Buffers keep their storage by name: the skip's plan may number those that the ops so far do not name differently.

@@ -235,7 +235,7 @@ LifePart ReferenceRun::part(LifePart part, std::optional<LifePart> skip) {
     enter(r);
   }
   begin();
-  run_all();
+  run_all();  // to the last op of every stream: the drain between parts (docs/life.md)
   return finite_ == false && skip_ ? *skip_ : part;
 }
 

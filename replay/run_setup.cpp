@@ -26,8 +26,8 @@ void check_devices_given(std::span<const int> devices, std::size_t plans) {
     throw InputError({}, "a device is named twice", "give each rank a GPU of its own");
 }
 
-}  // namespace
-
+/// Alone: all of `plans`, on devices 0, 1, ... Of several processes: the plan and the device of its place on the host,
+/// or the only device where the launcher shows each process one.
 OwnPart own_part(std::size_t plans, const ExecuteOptions& options) {
   OwnPart own{0, options.devices, {}};
   if (own.devices.empty()) {
@@ -47,11 +47,13 @@ OwnPart own_part(std::size_t plans, const ExecuteOptions& options) {
   return own;
 }
 
+/// Global ranks of all processes, ascending. `own`: of this one.
 std::vector<std::int64_t> ranks_present(OwnPart& part, std::vector<std::int64_t> own) {
   std::sort(own.begin(), own.end());
   return part.processes ? exchange_ranks(*part.processes, own[0]) : own;
 }
 
+/// Of the groups of `programs` (this process's, of all its ranks `own`) whose ranks are all there.
 NcclIds make_ids(OwnPart& part, std::span<const Program* const> programs, std::span<const std::int64_t> own,
                  std::span<const std::int64_t> present, bool alone, std::vector<std::string>& remarks) {
   NcclIds ids;
@@ -62,7 +64,7 @@ NcclIds make_ids(OwnPart& part, std::span<const Program* const> programs, std::s
   return part.processes ? exchange_ids(*part.processes, ids) : ids;
 }
 
-/// Where each rank runs, and with whom it shares CPUs. Of other processes only the number on this host is knpart.
+/// Where each rank runs, and with whom it shares CPUs. Of other processes only the number on this host is known.
 std::vector<RankPlace> places_of(const OwnPart& part) {
   std::vector<RankPlace> places(part.devices.size());
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -83,6 +85,7 @@ std::vector<RankPlace> places_of(const OwnPart& part) {
   return places;
 }
 
+/// Memory that was taken before the run is in the driver's figures too.
 void note_other_users(const OwnPart& part, const Machine& machine, std::vector<std::string>& remarks) {
   constexpr Bytes kContext = 2_GiB;  // more than a context takes
   for (const int device : part.devices) {
@@ -106,6 +109,51 @@ std::vector<std::pair<std::string, std::string>> provenance(const Machine& machi
   facts.emplace_back("CUDA runtime", cuda_version_text(machine.runtime));
   if (nccl) facts.emplace_back("NCCL", nccl_version());
   return facts;
+}
+
+Needs needs_of(const OwnPart& own, const RunRanks& ranks, const ExecuteOptions& options) {
+  Needs needs;
+  needs.keep_free = options.keep_free;
+  Bytes pinned{0};
+  Bytes pageable{0};
+  for (std::size_t i = 0; i < ranks.count; ++i) {
+    const bool here = i >= own.first && i < own.first + own.devices.size();
+    RankNeeds need = ranks.needs(i, here);
+    if (here) {
+      need.device = own.devices[i - own.first];
+      needs.ranks.push_back(need);
+    } else {
+      pinned += need.pinned;
+      pageable += need.pageable;
+    }
+  }
+  needs.ranks[0].pinned += pinned;
+  needs.ranks[0].pageable += pageable;
+  return needs;
+}
+
+}  // namespace
+
+RunSetup set_up(const RunRanks& ranks, const ExecuteOptions& options) {
+  RunSetup setup;
+  setup.part = own_part(ranks.count, options);
+  const Needs needs = needs_of(setup.part, ranks, options);
+  setup.machine = read_machine(setup.part.devices);
+  check_devices(needs, setup.machine, compiled_for());
+  setup.remarks = check_memory(needs, setup.machine);
+  note_other_users(setup.part, setup.machine, setup.remarks);
+  std::vector<const Program*> programs;
+  std::vector<std::int64_t> own;
+  for (std::size_t i = setup.part.first; i < setup.part.first + setup.part.devices.size(); ++i) {
+    const std::vector<const Program*> of_rank = ranks.programs(i);
+    programs.insert(programs.end(), of_rank.begin(), of_rank.end());
+    own.push_back(ranks.rank(i));
+  }
+  setup.present = ranks_present(setup.part, own);
+  setup.ids = make_ids(setup.part, programs, own, setup.present, options.alone, setup.remarks);
+  setup.provenance = provenance(setup.machine, setup.part.devices, !setup.ids.empty());
+  setup.places = places_of(setup.part);
+  return setup;
 }
 
 }  // namespace ebb::replay

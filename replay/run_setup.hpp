@@ -4,6 +4,8 @@
 // Not here: what a rank does (rank_thread.hpp, rank_life.hpp), whether there is enough memory (preflight.hpp).
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,25 +27,29 @@ struct OwnPart {
   std::vector<int> devices;            // of each
   std::optional<Processes> processes;  // where there are others
 };
-/// Alone: all of `plans`, on devices 0, 1, ... Of several processes: the plan and the device of its place on the host,
-/// or the only device where the launcher shows each process one.
-OwnPart own_part(std::size_t plans, const ExecuteOptions& options);
+/// What a run says of its ranks, by their place among the host's plans.
+struct RunRanks {
+  std::size_t count = 0;
+  std::function<std::int64_t(std::size_t)> rank;
+  std::function<std::vector<const Program*>(std::size_t)> programs;
+  /// Of all ranks of the host: other processes pin beside this one. `device` is filled in.
+  std::function<RankNeeds(std::size_t, bool own)> needs;
+};
 
-/// Global ranks of all processes, ascending. `own`: of this one.
-std::vector<std::int64_t> ranks_present(OwnPart& part, std::vector<std::int64_t> own);
+/// Everything that precedes the threads.
+struct RunSetup {
+  OwnPart part;
+  Machine machine;
+  std::vector<std::int64_t> present;  // global ranks of all processes, ascending
+  NcclIds ids;
+  std::vector<RankPlace> places;  // of this process's ranks
+  std::vector<std::pair<std::string, std::string>> provenance;
+  std::vector<std::string> remarks;
 
-/// Of the groups of `programs` (this process's, of all its ranks `own`) whose ranks are all there.
-NcclIds make_ids(OwnPart& part, std::span<const Program* const> programs, std::span<const std::int64_t> own,
-                 std::span<const std::int64_t> present, bool alone, std::vector<std::string>& remarks);
-
-/// Where each rank runs, and with whom it shares CPUs. Of other processes only the number on this host is known.
-std::vector<RankPlace> places_of(const OwnPart& part);
-
-/// Memory that was taken before the run is in the driver's figures too.
-void note_other_users(const OwnPart& part, const Machine& machine, std::vector<std::string>& remarks);
-
-std::vector<std::pair<std::string, std::string>> provenance(const Machine& machine, std::span<const int> devices,
-                                                            bool nccl);
+  Processes* processes() { return part.processes ? &*part.processes : nullptr; }
+};
+/// InputError where the machine has less than the ranks need; CudaError, NcclError.
+RunSetup set_up(const RunRanks& ranks, const ExecuteOptions& options);
 
 /// run(i) on a thread for each rank; returns when all have ended, throws the first error.
 template <class Run>

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "models/errors.hpp"
-#include "models/job_words.hpp"
 #include "models/json_fields.hpp"
+#include "models/precision_json.hpp"
 #include "replay/checkpoint/file.hpp"
 #include "replay/checkpoint/manifest.hpp"
 
@@ -48,41 +48,6 @@ TrainingPlace read_place(const JsonValue& json) {
   place.good_steps = static_cast<int>(json.at("good_steps").integer(0, kMostInt));
   place.hysteresis = static_cast<int>(json.at("hysteresis").integer(-kMostInt, kMostInt));
   return place;
-}
-
-Json precision_json(const Precision& precision) {
-  Json json = {{"params", name_of(precision.params)},
-               {"grads", name_of(precision.grads)},
-               {"exp_avg", name_of(precision.exp_avg)},
-               {"exp_avg_sq", name_of(precision.exp_avg_sq)},
-               {"master", name_of(precision.master)}};
-  if (precision.precision_aware) json["precision_aware"] = *precision.precision_aware;
-  if (precision.remainders) json["remainders"] = *precision.remainders;
-  if (precision.fp8 != Fp8Recipe::none) json["fp8"] = word_of(precision.fp8, kFp8Recipes);
-  if (precision.fp8_param_gather) json["fp8_param_gather"] = true;
-  return json;
-}
-
-Precision read_precision(const JsonValue& json) {
-  json.require_keys({"params", "grads", "exp_avg", "exp_avg_sq", "master", "precision_aware", "remainders", "fp8",
-                     "fp8_param_gather"});
-  constexpr int kTypes = static_cast<int>(Dtype::fp8) + 1;
-  Precision precision;
-  precision.params = json.at("params").one_of<Dtype>(kTypes);
-  precision.grads = json.at("grads").one_of<Dtype>(kTypes);
-  precision.exp_avg = json.at("exp_avg").one_of<Dtype>(kTypes);
-  precision.exp_avg_sq = json.at("exp_avg_sq").one_of<Dtype>(kTypes);
-  precision.master = json.at("master").one_of<Dtype>(kTypes);
-  if (json.has("precision_aware")) precision.precision_aware = json.at("precision_aware").boolean();
-  if (json.has("remainders")) precision.remainders = json.at("remainders").boolean();
-  if (json.has("fp8_param_gather")) precision.fp8_param_gather = json.at("fp8_param_gather").boolean();
-  if (!json.has("fp8")) return precision;
-  for (const auto& [word, recipe] : kFp8Recipes) {
-    if (word != json.at("fp8").text()) continue;
-    precision.fp8 = recipe;
-    return precision;
-  }
-  json.at("fp8").reject("an unknown recipe");
 }
 
 Json piece_json(const Piece& piece) {

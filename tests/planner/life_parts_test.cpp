@@ -1,98 +1,26 @@
 // The parts of a job's life as plans: each is sound by itself, each begins as the one before it ends, state moves and
-// comes into being exactly once, and the device never holds more of it than a step would.
+// comes into being exactly once, and the device never holds more of it than a step would. Saves and loads:
+// life_checkpoint_parts_test.cpp.
 #include <algorithm>
 #include <map>
 
-#include "models/memory/torch_allocator.hpp"
-#include "planner/optimizer_traffic.hpp"
-#include "planner/plan_builder.hpp"
-#include "planner/quantization.hpp"
-#include "planner/verify.hpp"
 #include "planner/verify_together.hpp"
 #include "tests/catch.hpp"
-#include "tests/planner/life_cases.hpp"
-#include "tests/planner/lowering_cases.hpp"
+#include "tests/planner/life_part_cases.hpp"
 
 using namespace ebb;
+using test::elements_of;
+using test::is_work;
+using test::largest_shard;
 using test::life_of_rank;
+using test::life_part_cases;
 using test::part_of;
 using test::RankCase;
-
-namespace {
-
-std::string told(const std::vector<Hazard>& hazards) {
-  std::string text;
-  for (const Hazard& hazard : hazards) text += hazard.text + "\n";
-  return text;
-}
-
-std::string told(const std::vector<std::string>& breaks) {
-  std::string text;
-  for (const std::string& line : breaks) text += line + "\n";
-  return text;
-}
-
-/// Elements whose `state` the ops that pass `filter` touch; every element at most once, or -1.
-template <class Filter>
-std::int64_t elements_of(const Plan& plan, std::uint8_t state, Filter filter) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
-  for (const Op& op : plan.ops)
-    if ((op.states & state) && filter(op)) ranges.emplace_back(op.range.begin, op.range.end);
-  std::sort(ranges.begin(), ranges.end());
-  std::int64_t sum = 0;
-  std::int64_t behind = 0;
-  for (const auto& [begin, end] : ranges) {
-    if (begin < behind) return -1;
-    behind = end;
-    sum += end - begin;
-  }
-  return sum;
-}
-
-bool is_work(const Op& op, Work work) { return op.work == work; }
-
-/// Both fixed cases and the recipes whose optimizer holds the masters, or has none.
-std::vector<RankCase> cases() {
-  std::vector<RankCase> cases = test::rank_cases();
-  Job fp32 = load_job("llama3-8b-hgx-h200");
-  fp32.precision.params = Dtype::fp32;
-  cases.push_back(test::rank_case("llama3-8b, fp32 parameters", fp32));
-  Job held = load_job("llama3-8b-hgx-h200");
-  held.precision.exp_avg = held.precision.exp_avg_sq = Dtype::bf16;
-  held.precision.remainders = false;
-  cases.push_back(test::rank_case("llama3-8b, the optimizer holds whole masters", held));
-  for (const Fp8Recipe recipe : {Fp8Recipe::tensorwise, Fp8Recipe::blockwise, Fp8Recipe::mxfp8}) {
-    Job fp8 = load_job("llama3-8b-hgx-h200");
-    fp8.precision.fp8 = recipe;
-    fp8.precision.fp8_param_gather = true;
-    fp8.precision.fp8_columnwise = Columnwise::eager;
-    fp8.precision.fp8_reuse_grad_buffer = false;
-    fp8.parallel.overlap_param_gather = recipe != Fp8Recipe::blockwise;
-    cases.push_back(test::rank_case("llama3-8b, FP8 recipe " + std::to_string(static_cast<int>(recipe)), fp8, 0, 3));
-  }
-  Job experts = load_job("qwen3-30b-a3b-hgx-h100");
-  experts.precision.fp8 = Fp8Recipe::blockwise;
-  experts.precision.fp8_param_gather = true;
-  cases.push_back(test::rank_case("qwen3-30b, FP8 experts", experts));
-  return cases;
-}
-
-/// What torch's allocator adds to all state tensors of the rank.
-std::int64_t rounded_up(const RankModel& rank) {
-  const Precision& precision = rank.job->precision;
-  return allocated_state(precision, rank.shards, kAllState).value - stored_state(precision, rank.shards).value;
-}
-
-Numel largest_shard(const RankModel& rank) {
-  Numel largest{0};
-  for (const Shard& shard : rank.shards) largest = std::max(largest, shard.numel);
-  return largest;
-}
-
-}  // namespace
+using test::rounded_up;
+using test::told;
 
 TEST_CASE("every part of a life is sound, and begins as the one before it ends") {
-  for (const RankCase& rank : cases()) {
+  for (const RankCase& rank : life_part_cases()) {
     for (const Candidate& candidate : test::candidates_for(rank.rank)) {
       INFO(rank.name << ": " << test::text_of(candidate));
       const std::vector<Plan> life = life_of_rank(rank.rank, candidate);
@@ -107,7 +35,7 @@ TEST_CASE("every part of a life is sound, and begins as the one before it ends")
 
 TEST_CASE(
     "masters come once, in init or where the optimizer makes them in its first step, and moments in the first step") {
-  for (const RankCase& rank : cases()) {
+  for (const RankCase& rank : life_part_cases()) {
     for (const Candidate& candidate : test::candidates_for(rank.rank)) {
       INFO(rank.name << ": " << test::text_of(candidate));
       const Precision precision = precision_of(*rank.job, candidate.policy);
@@ -136,7 +64,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a first step moves in only what exists, and out what every step does") {
-  for (const RankCase& rank : cases()) {
+  for (const RankCase& rank : life_part_cases()) {
     for (const Candidate& candidate : test::candidates_for(rank.rank)) {
       INFO(rank.name << ": " << test::text_of(candidate));
       const std::vector<Plan> life = life_of_rank(rank.rank, candidate);
@@ -164,7 +92,7 @@ TEST_CASE("a first step moves in only what exists, and out what every step does"
 }
 
 TEST_CASE("a skipped step updates nothing and copies nothing back") {
-  for (const RankCase& rank : cases()) {
+  for (const RankCase& rank : life_part_cases()) {
     for (const Candidate& candidate : test::candidates_for(rank.rank)) {
       INFO(rank.name << ": " << test::text_of(candidate));
       const std::vector<Plan> life = life_of_rank(rank.rank, candidate);
@@ -185,104 +113,8 @@ TEST_CASE("a skipped step updates nothing and copies nothing back") {
   }
 }
 
-TEST_CASE("a save takes every state of every owned element once, and no device memory") {
-  for (const RankCase& rank : cases()) {
-    for (const Candidate& candidate : test::candidates_for(rank.rank)) {
-      INFO(rank.name << ": " << test::text_of(candidate));
-      const Precision precision = precision_of(*rank.job, candidate.policy);
-      const Plan save = lower_part(rank.rank, candidate, LifePart::save);
-      const auto stored = [&](StateBits state) {
-        return elements_of(save, state, [](const Op& op) { return is_work(op, Work::store); });
-      };
-      const std::int64_t owned = rank.rank.owned.value;
-      CHECK(stored(kExpAvg) == owned);
-      CHECK(stored(kExpAvgSq) == owned);
-      CHECK(stored(kParams) == owned);
-      if (precision.master_bytes() > 0) CHECK(stored(kMaster) == owned);
-      std::map<std::uint32_t, Op> filled;  // by pinned buffer: the copy that it holds
-      std::int64_t in_staging = 0;
-      for (const Op& op : save.ops) {
-        if (op.kind == OpKind::allocate) {  // a window of FP8 parameters in the model's type
-          CHECK(quantizes_explicitly(precision));
-          CHECK(save.buffers[op.buffer.index].role == Role::staging);
-          CHECK(save.buffers[op.buffer.index].bytes <= Bytes{(16 << 20) * size_of(precision.params)});
-        }
-        CHECK(op.kind != OpKind::copy_h2d);
-        if (op.kind == OpKind::copy_d2h) {
-          REQUIRE(op.host_buffer.valid());
-          CHECK(op.range.numel().value <= 16 << 20);
-          CHECK(op.bytes <= save.buffers[op.host_buffer.index].bytes);
-          filled[op.host_buffer.index] = op;
-        }
-        if (op.work != Work::store || !op.host_buffer.valid()) continue;
-        REQUIRE(filled.count(op.host_buffer.index) == 1);
-        const Op& copy = filled[op.host_buffer.index];
-        CHECK(copy.range == op.range);
-        CHECK(copy.states == op.states);
-        CHECK(copy.bytes == op.bytes);
-        in_staging += op.bytes.value;
-      }
-      for (const Buffer& buffer : save.buffers)
-        if (buffer.role == Role::checkpoint) CHECK(buffer.memory == Memory::pinned);
-      // What a policy keeps on the device, and the parameters.
-      std::int64_t expected = owned * size_of(precision.params);
-      for (const Buffer& buffer : save.buffers)
-        if (buffer.role == Role::state && buffer.memory == Memory::device)
-          expected += buffer.holds.numel().value * state_bytes_per_element(precision, buffer.states);
-      CHECK(in_staging == expected);
-    }
-  }
-}
-
-TEST_CASE("a load brings every state of every owned element once; load_params only masters") {
-  for (const RankCase& rank : cases()) {
-    for (const Candidate& candidate : test::candidates_for(rank.rank)) {
-      INFO(rank.name << ": " << test::text_of(candidate));
-      const Precision precision = precision_of(*rank.job, candidate.policy);
-      const std::int64_t owned = rank.rank.owned.value;
-      const auto fetched = [&](LifePart part, std::uint8_t state) {
-        return elements_of(lower_part(rank.rank, candidate, part), state,
-                           [](const Op& op) { return is_work(op, Work::fetch); });
-      };
-      const bool from_masters = precision.master_bytes() > 0 && !precision.keeps_remainders();
-      for (const LifePart part : {LifePart::load, LifePart::reload}) {
-        CHECK(fetched(part, kExpAvg) == owned);
-        CHECK(fetched(part, kExpAvgSq) == owned);
-        if (precision.master_bytes() > 0) CHECK(fetched(part, kMaster) == owned);
-        if (from_masters) CHECK(fetched(part, kParams) == 0);
-      }
-      CHECK(fetched(LifePart::load_params, kMoments) == 0);
-      const bool masters = from_masters && !precision.optimizer_holds_masters();
-      CHECK(fetched(LifePart::load_params, kMaster) + fetched(LifePart::load_params, kParams) == owned);
-      if (masters) CHECK(fetched(LifePart::load_params, kMaster) == owned);
-    }
-  }
-}
-
-TEST_CASE("parameters are made of loaded masters, each once, and gathered whole") {
-  for (const RankCase& rank : cases()) {
-    for (const Candidate& candidate : test::candidates_for(rank.rank)) {
-      INFO(rank.name << ": " << test::text_of(candidate));
-      for (const LifePart part : {LifePart::load, LifePart::load_params, LifePart::reload}) {
-        const Plan plan = lower_part(rank.rank, candidate, part);
-        CHECK(elements_of(plan, kParams, [](const Op& op) {
-                return op.work == Work::cast || op.work == Work::quantize ||
-                       (op.kind == OpKind::copy_h2d && op.host_buffer.valid());
-              }) == rank.rank.owned.value);
-        std::int64_t gathered = 0;
-        for (const Op& op : plan.ops) gathered += op.work == Work::all_gather ? op.bytes.value : 0;
-        std::int64_t sharded = 0;
-        for (const BufferLayout& buffer : rank.stage->buffers) sharded += buffer.shards > 1 ? buffer.numel.value : 0;
-        if (rank.job->precision.fp8_param_gather) continue;  // of which some are a byte
-        CHECK(gathered == sharded * size_of(rank.job->precision.params));
-      }
-    }
-  }
-}
-
-// The point of chunking: no part of a life has more state on the device than what stays and the windows of a step.
 TEST_CASE("state on the device stays within the windows of a step, from init on") {
-  for (const RankCase& rank : cases()) {
+  for (const RankCase& rank : life_part_cases()) {
     const Precision& precision = rank.job->precision;
     for (const Candidate& candidate : test::candidates_for(rank.rank)) {
       std::int64_t windows = 1;
@@ -349,7 +181,7 @@ TEST_CASE("the ranks of a job meet in every part of its life") {
 
 TEST_CASE(
     "FP8 weights: largest values of all, then their maximum over ranks, then rows, in every part that makes them") {
-  for (const RankCase& rank : cases()) {
+  for (const RankCase& rank : life_part_cases()) {
     if (!quantizes_explicitly(rank.job->precision)) continue;
     for (const Candidate& candidate : test::candidates_for(rank.rank)) {
       if (candidate.policy == Policy::cpu_adam) continue;  // its copies write parameters of any type
@@ -398,7 +230,7 @@ TEST_CASE(
 }
 
 TEST_CASE("column-wise copies are made of all gathered weights once a step, unless they are quantised with the rows") {
-  for (const RankCase& rank : cases()) {
+  for (const RankCase& rank : life_part_cases()) {
     if (!quantizes_explicitly(rank.job->precision)) continue;
     const Plan plan = lower(rank.rank, {});
     std::int64_t made = 0;
@@ -426,40 +258,3 @@ TEST_CASE("column-wise copies are made of all gathered weights once a step, unle
 
 // The pass that unscaled every state for a state dict launched kernels over state whose storage full reload had
 // released: illegal accesses, or garbage in the checkpoint that was being written.
-TEST_CASE("a save that reads state where its storage was released is reported with the read and the release") {
-  const RankCase rank = test::measured_case();
-  const Plan step = lower(rank.rank, {.policy = Policy::full_reload});
-  std::uint32_t release = 0;
-  while (step.ops[release].kind != OpKind::release ||
-         step.buffers[step.ops[release].buffer.index].name != "master weights")
-    ++release;
-  for (const bool named : {true, false}) {
-    INFO("the kernel names the buffer: " << named);
-    Plan plan = step;
-    // Right behind the release, before the state is back.
-    plan.ops.resize(release + 1);
-    plan.buffers.push_back({.name = "state dict", .bytes = {512}, .initial = true});
-    Op kernel{
-        .kind = OpKind::kernel,
-        .phase = Phase::save,
-        .work = Work::cast,
-        .states = kMaster,
-        .stream = kComputeStream,
-        .deps_begin = static_cast<std::uint32_t>(plan.deps.size()),
-        .deps_count = 1,
-        .buffer = named ? plan.ops[release].buffer : BufferId{static_cast<std::uint32_t>(plan.buffers.size() - 1)},
-        .range = {0, rank.rank.owned.value}};
-    plan.deps.push_back({release});
-    plan.ops.push_back(kernel);
-    const OpId at{release + 1};
-    const std::vector<Hazard> hazards = verify(plan);
-    const auto found = std::find_if(hazards.begin(), hazards.end(),
-                                    [](const Hazard& hazard) { return hazard.kind == HazardKind::use_after_release; });
-    REQUIRE(found != hazards.end());
-    CHECK(found->first == at);
-    CHECK(found->second == OpId{release});
-    CHECK(found->text.find(describe(plan, at)) != std::string::npos);
-    CHECK(found->text.find(describe(plan, {release})) != std::string::npos);
-    CHECK(found->text.find("master weights") != std::string::npos);
-  }
-}

@@ -13,6 +13,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/host_bytes_test.cpp
   planner/hosts_test.cpp
   planner/layout_test.cpp
+  planner/life_checkpoint_parts_test.cpp
   planner/life_parts_test.cpp
   planner/life_plans_test.cpp
   planner/life_test.cpp

@@ -6,8 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "models/op_order.hpp"
 #include "planner/accesses.hpp"
-#include "planner/order.hpp"
 #include "sim/simulate.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/lowering_cases.hpp"

@@ -12,47 +12,19 @@
 #include "replay/issue_plan.hpp"
 #include "replay/torch_memory.hpp"
 #include "tests/catch.hpp"
+#include "tests/replay/plan_draft.hpp"
 
 using namespace ebb;
 using namespace ebb::replay;
 
 namespace {
 
-constexpr StreamId kCompute{0};
-constexpr StreamId kD2h{1};
+using Draft = test::PlanDraft;
+
+constexpr StreamId kHost = Draft::kHost;
+constexpr StreamId kCompute = Draft::kCompute;
+constexpr StreamId kD2h = Draft::kD2h;
 constexpr std::int64_t kMiB = 1 << 20;
-
-struct Draft {
-  Plan plan;
-
-  explicit Draft(LifePart part) {
-    plan.part = part;
-    plan.streams = {{"compute", StreamKind::compute}, {"d2h", StreamKind::d2h}, {"host", StreamKind::host}};
-  }
-  BufferId buffer(const char* name, std::int64_t bytes, bool initial = false, bool packed = false) {
-    Buffer made;
-    made.name = name;
-    made.bytes = {bytes};
-    made.initial = initial;
-    made.packed = packed;
-    plan.buffers.push_back(made);
-    return {static_cast<std::uint32_t>(plan.buffers.size() - 1)};
-  }
-  OpId op(OpKind kind, StreamId stream, BufferId on, std::vector<OpId> deps = {}, OpId after = {}) {
-    Op made;
-    made.kind = kind;
-    made.stream = stream;
-    made.buffer = on;
-    made.after = after;
-    made.deps_begin = static_cast<std::uint32_t>(plan.deps.size());
-    made.deps_count = static_cast<std::uint32_t>(deps.size());
-    plan.deps.insert(plan.deps.end(), deps.begin(), deps.end());
-    plan.ops.push_back(made);
-    return {static_cast<std::uint32_t>(plan.ops.size() - 1)};
-  }
-  OpId allocate(BufferId b) { return op(OpKind::allocate, kCompute, b); }
-  OpId release(BufferId b, OpId after = {}) { return op(OpKind::release, kCompute, b, {}, after); }
-};
 
 std::string error_of(const std::function<void()>& act) {
   try {
@@ -238,7 +210,7 @@ TEST_CASE("issue plans of a step and its skip: up to the decision both record wh
     const BufferId b = made.buffer("b", 8, true);
     const OpId copy = made.op(OpKind::copy_d2h, kD2h, b);
     const OpId kernel = made.op(OpKind::kernel, kCompute, b);
-    made.op(OpKind::host_wait, {2}, b, {kernel});
+    made.op(OpKind::host_wait, kHost, b, {kernel});
     made.op(OpKind::kernel, kCompute, b, waits_for_copy ? std::vector{copy} : std::vector<OpId>{});
     return made;
   };

@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "models/errors.hpp"
-#include "planner/order.hpp"
+#include "models/op_order.hpp"
 #include "replay/device_layout.hpp"
 #include "replay/device_memory.hpp"
 #include "tests/catch.hpp"
+#include "tests/replay/plan_draft.hpp"
 #include "tests/replay/replay_cases.hpp"
 
 using namespace ebb;
@@ -19,41 +20,12 @@ using namespace ebb::replay;
 
 namespace {
 
-constexpr StreamId kHost{0};
-constexpr StreamId kCompute{1};
-constexpr StreamId kH2d{2};
-constexpr StreamId kD2h{3};
+using Draft = test::PlanDraft;
 
-/// A plan that is written op by op.
-struct Draft {
-  Plan plan;
-
-  Draft() {
-    plan.streams = {{"host", StreamKind::host},
-                    {"compute", StreamKind::compute},
-                    {"h2d", StreamKind::h2d},
-                    {"d2h", StreamKind::d2h}};
-  }
-  BufferId buffer(Bytes bytes, bool initial = false) {
-    Buffer made;
-    made.bytes = bytes;
-    made.initial = initial;
-    plan.buffers.push_back(made);
-    return {static_cast<std::uint32_t>(plan.buffers.size() - 1)};
-  }
-  OpId op(OpKind kind, StreamId stream, const std::vector<OpId>& deps = {}, BufferId on = {}, OpId after = {}) {
-    Op made;
-    made.kind = kind;
-    made.stream = stream;
-    made.buffer = on;
-    made.after = after;
-    made.deps_begin = static_cast<std::uint32_t>(plan.deps.size());
-    made.deps_count = static_cast<std::uint32_t>(deps.size());
-    plan.deps.insert(plan.deps.end(), deps.begin(), deps.end());
-    plan.ops.push_back(made);
-    return {static_cast<std::uint32_t>(plan.ops.size() - 1)};
-  }
-};
+constexpr StreamId kHost = Draft::kHost;
+constexpr StreamId kCompute = Draft::kCompute;
+constexpr StreamId kH2d = Draft::kH2d;
+constexpr StreamId kD2h = Draft::kD2h;
 
 /// One life: begun by an op or there from the start, ended by an op or never; `after` as in the plan.
 struct Life {
@@ -124,7 +96,7 @@ Plan random_plan(unsigned seed) {
   std::vector<BufferId> dead;
   for (std::uint32_t b = 0; b < 12; ++b) {
     const bool initial = below(4) == 0;
-    (initial ? alive : dead).push_back(draft.buffer({1 + below(5000)}, initial));
+    (initial ? alive : dead).push_back(draft.buffer("", 1 + below(5000), initial));
   }
   const auto deps = [&] {
     std::vector<OpId> some;
@@ -142,16 +114,16 @@ Plan random_plan(unsigned seed) {
     const std::uint32_t what = below(10);
     if (what < 2 && !dead.empty()) {
       alive.push_back(take(dead));
-      draft.op(OpKind::allocate, kCompute, deps(), alive.back());
+      draft.op(OpKind::allocate, kCompute, alive.back(), deps());
     } else if (what < 5 && !alive.empty()) {
       dead.push_back(take(alive));
       const bool lags = below(2) == 0 && !draft.plan.ops.empty();
       const OpId after = lags ? OpId{below(draft.plan.ops.size())} : OpId::none();
-      draft.op(OpKind::release, kCompute, deps(), dead.back(), after);
+      draft.op(OpKind::release, kCompute, dead.back(), deps(), after);
     } else if (what < 6) {
-      draft.op(OpKind::kernel, kCompute, deps());
+      draft.op(OpKind::kernel, kCompute, {}, deps());
     } else {
-      draft.op(what < 8 ? OpKind::copy_h2d : OpKind::copy_d2h, what < 8 ? kH2d : kD2h, deps());
+      draft.op(what < 8 ? OpKind::copy_h2d : OpKind::copy_d2h, what < 8 ? kH2d : kD2h, {}, deps());
     }
   }
   return draft.plan;
@@ -161,17 +133,17 @@ Plan random_plan(unsigned seed) {
 
 TEST_CASE("device lives: a release behind a copy holds the storage until the compute stream has waited for it") {
   Draft draft;
-  const BufferId state = draft.buffer({1000}, true);
-  const BufferId early = draft.buffer({1000});
-  const BufferId late = draft.buffer({1000});
+  const BufferId state = draft.buffer("", 1000, true);
+  const BufferId early = draft.buffer("", 1000);
+  const BufferId late = draft.buffer("", 1000);
   const OpId out = draft.op(OpKind::copy_d2h, kD2h);
-  draft.op(OpKind::release, kCompute, {}, state, out);  // position 0
-  draft.op(OpKind::allocate, kCompute, {}, early);      // 1: the copy may still run
-  draft.op(OpKind::release, kCompute, {}, early);       // 2
-  const OpId next = draft.op(OpKind::copy_d2h, kD2h);   // behind `out`
-  const OpId wait = draft.op(OpKind::host_wait, kHost, {next});
-  draft.op(OpKind::kernel, kCompute, {wait});      // 3
-  draft.op(OpKind::allocate, kCompute, {}, late);  // 4
+  draft.release(state, out);                           // position 0
+  draft.allocate(early);                               // 1: the copy may still run
+  draft.release(early);                                // 2
+  const OpId next = draft.op(OpKind::copy_d2h, kD2h);  // behind `out`
+  const OpId wait = draft.op(OpKind::host_wait, kHost, {}, {next});
+  draft.op(OpKind::kernel, kCompute, {}, {wait});  // 3
+  draft.allocate(late);                            // 4
   CHECK(next_on_compute(draft.plan)[out.index] == 3);
   const std::vector<DeviceLife> lives = device_lives(draft.plan);
   CHECK(lives[state.index] == DeviceLife{0, 2});
@@ -183,17 +155,17 @@ TEST_CASE("device lives: a release behind a copy holds the storage until the com
 
 TEST_CASE("device lives: what begins and ends a plan is alive throughout, host buffers never, strays are refused") {
   Draft draft;
-  const BufferId cyclic = draft.buffer({1000}, true);
-  const BufferId pinned = draft.buffer({1000}, true);
+  const BufferId cyclic = draft.buffer("", 1000, true);
+  const BufferId pinned = draft.buffer("", 1000, true);
   draft.plan.buffers[pinned.index].memory = Memory::pinned;
-  draft.op(OpKind::release, kCompute, {}, cyclic);
+  draft.release(cyclic);
   draft.op(OpKind::kernel, kCompute);
-  draft.op(OpKind::allocate, kCompute, {}, cyclic);
+  draft.allocate(cyclic);
   draft.op(OpKind::kernel, kCompute);
   const std::vector<DeviceLife> lives = device_lives(draft.plan);
   CHECK(lives[cyclic.index] == DeviceLife{0, 3});
   CHECK_FALSE(lives[pinned.index].alive());
-  draft.op(OpKind::release, kD2h, {}, cyclic);
+  draft.op(OpKind::release, kD2h, cyclic);
   CHECK_THROWS_AS(device_lives(draft.plan), InputError);
   CHECK(device_lives(Plan{}).empty());
 }

@@ -72,6 +72,17 @@ inline Job life_job(int gpus) {
   return job;
 }
 
+/// As small as it can be, for many lives.
+inline Job smallest_life_job(int gpus) {
+  Job job = life_job(gpus);
+  job.model.hidden = 16;
+  job.model.ffn = 32;
+  job.model.heads = 2;
+  job.model.kv_heads = 1;
+  job.model.vocab = 64;
+  return job;
+}
+
 /// The recipes of a life without FP8, on so many ranks.
 inline std::vector<LifeJob> life_jobs(int gpus) {
   std::vector<LifeJob> jobs;

@@ -158,3 +158,80 @@ TEST_CASE("equivalence --life: exit 0 for an offload, 1 for none, 2 for what mak
   place.refuses(job + "--policy chunked --chunk-numel 4000 --life --reshard 1", "1 GPUs already");
   place.refuses("equivalence life.json life.json --life --reshard 1", "job file");
 }
+
+TEST_CASE("A life's file where a step's is wanted is refused with what runs it") {
+  const Workplace place;
+  place.refuses("run life.json --device cpu", "ebb-replay train");
+  place.refuses("equivalence life.json life.json", "--life");
+  // The other way round.
+  std::ofstream(place.path() / "step.json") << to_json(host_plans(tiny_job(), {.policy = Policy::resident}).plans);
+  place.refuses("equivalence step.json life.json --life", "no plan of the part init");
+  place.refuses("equivalence step.json life.json", "whole life");
+}
+
+TEST_CASE("A hand-edited life's file is refused with file and place, not by an assertion") {
+  const Workplace place;
+  const std::string good = contents(place.path() / "life.json");
+  const auto refuses = [&](const char* what, auto change, const std::string& words) {
+    INFO(what);
+    nlohmann::ordered_json life = nlohmann::ordered_json::parse(good);
+    change(life["ranks"]);
+    std::ofstream(place.path() / "bad.json") << life.dump();
+    place.refuses("train bad.json --device cpu --steps 1 --checkpoint saves", words);
+  };
+  const auto of_part = [](nlohmann::ordered_json& ranks, const char* part) -> nlohmann::ordered_json& {
+    for (nlohmann::ordered_json& plan : ranks)
+      if (plan.value("part", "step") == part) return plan;
+    throw std::logic_error("a life has all parts");
+  };
+  refuses(
+      "half a store",
+      [&](auto& ranks) {
+        for (auto& op : of_part(ranks, "save")["ops"]) {
+          if (op.value("work", "") != "store") continue;
+          op["range"][1] =
+              op["range"][0].template get<std::int64_t>() +
+              (op["range"][1].template get<std::int64_t>() - op["range"][0].template get<std::int64_t>()) / 2;
+          op["bytes"] = op["bytes"].template get<std::int64_t>() / 2;
+          return;
+        }
+      },
+      "bad.json");
+  refuses(
+      "a store twice",
+      [&](auto& ranks) {
+        auto& ops = of_part(ranks, "save")["ops"];
+        ops.push_back(ops.back());
+      },
+      "come twice");
+  refuses(
+      "a rank that the job has not",
+      [](auto& ranks) {
+        for (auto& plan : ranks)
+          if (plan["rank"] == 1) plan["rank"] = 7;
+      },
+      "bad.json");
+  refuses(
+      "a part twice", [](auto& ranks) { ranks.insert(ranks.begin(), ranks[0]); }, "not ascending");
+  refuses(
+      "no save",
+      [&](auto& ranks) {
+        for (std::size_t i = ranks.size(); i-- > 0;)
+          if (ranks[i].value("part", "step") == "save") ranks.erase(i);
+      },
+      "no plan of the part save");
+  refuses(
+      "an unknown buffer", [&](auto& ranks) { of_part(ranks, "init")["ops"][0]["buffer"] = 999; }, "bad.json");
+  refuses(
+      "a shape",
+      [](auto& ranks) {
+        for (auto& plan : ranks) plan["parameters"][0]["shape"][0] = 1;
+      },
+      "does not lie in its parameter");
+  refuses(
+      "an offset",
+      [](auto& ranks) {
+        for (auto& plan : ranks) plan["shards"][0]["offset"] = 1;
+      },
+      "does not lie in its parameter");
+}

@@ -21,6 +21,7 @@ Job matrix_job(Fp8Recipe recipe, Dtype moments) {
   job.model.ffn = 160;
   job.model.vocab = 96;
   job.batch.sequence = 512;
+  job.batch.global = 2;  // two micro-batches on one rank, one on two: every one is a walk over all parameters
   job.parallel.bucket_numel = Numel{30000};
   job.precision.exp_avg = job.precision.exp_avg_sq = moments;
   if (moments != Dtype::fp32) job.precision.remainders = false;
@@ -30,9 +31,10 @@ Job matrix_job(Fp8Recipe recipe, Dtype moments) {
   return job;
 }
 
-/// Several chunks of a MiB of moments, so that two windows are less than all.
+/// Between two and three chunks of a MiB of moments on each of two ranks, so that two windows are less than all: no
+/// more elements than that takes, as they are what the matrix costs.
 Job windowed_job(Job job) {
-  job.model.vocab = 8192;
+  job.model.vocab = job.precision.exp_avg == Dtype::fp32 ? 4608 : 8192;
   return job;
 }
 

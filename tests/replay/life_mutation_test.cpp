@@ -6,9 +6,9 @@
 
 #include "models/errors.hpp"
 #include "planner/verify.hpp"
-#include "replay/life_checkpoint.hpp"
 #include "tests/catch.hpp"
 #include "tests/replay/life_cases.hpp"
+#include "tests/replay/memory_checkpoint.hpp"
 #include "tests/replay/mutants.hpp"
 
 using namespace ebb;
@@ -16,41 +16,6 @@ using namespace ebb::replay;
 using namespace ebb::test;
 
 namespace {
-
-/// Bytes by parameter, state and element, as a save wrote them.
-class MemoryCheckpoint {
- public:
-  CheckpointPieces of(const Plan& plan) {
-    return {.store =
-                [this, &plan](const CheckpointPiece& piece, const std::byte* data) {
-                  std::vector<std::byte>& bytes = tensor(plan, piece);
-                  const auto at = first(plan, piece);
-                  if (bytes.size() < at + size(piece)) bytes.resize(at + size(piece));
-                  std::copy(data, data + size(piece), bytes.begin() + static_cast<std::ptrdiff_t>(at));
-                },
-            .fetch =
-                [this, &plan](const CheckpointPiece& piece, std::byte* data) {
-                  const std::vector<std::byte>& bytes = tensor(plan, piece);
-                  const auto at = static_cast<std::ptrdiff_t>(first(plan, piece));
-                  REQUIRE(bytes.size() >= static_cast<std::size_t>(at) + size(piece));
-                  std::copy(bytes.begin() + at, bytes.begin() + at + static_cast<std::ptrdiff_t>(size(piece)), data);
-                }};
-  }
-  bool operator==(const MemoryCheckpoint&) const = default;
-
- private:
-  static std::size_t size(const CheckpointPiece& piece) {
-    return static_cast<std::size_t>(bytes_of(piece.numel, size_of(piece.type)).value);
-  }
-  static std::size_t first(const Plan& plan, const CheckpointPiece& piece) {
-    const Numel offset = plan.shards[piece.shard].offset + piece.first;
-    return static_cast<std::size_t>(bytes_of(offset, size_of(piece.type)).value);
-  }
-  std::vector<std::byte>& tensor(const Plan& plan, const CheckpointPiece& piece) {
-    return tensors_[{plan.shards[piece.shard].parameter, piece.state}];
-  }
-  std::map<std::pair<std::uint32_t, StateBits>, std::vector<std::byte>> tensors_;
-};
 
 /// What a short life with every part shows: numbers and digests after every part, and what it saved.
 struct Shown {
@@ -159,16 +124,6 @@ std::vector<std::optional<Shown>> lives(const std::vector<LifeRank>& ranks, Life
   return shown;
 }
 
-Job smallest(int gpus) {
-  Job job = life_job(gpus);
-  job.model.hidden = 16;
-  job.model.ffn = 32;
-  job.model.heads = 2;
-  job.model.kv_heads = 1;
-  job.model.vocab = 64;
-  return job;
-}
-
 /// Nothing behind the host's look at the norm is issued before it: which plan goes on is not known.
 bool waits_for_decision(const Plan& plan, const Hazard& hazard) {
   const Op& first = plan.ops[hazard.first.index];
@@ -191,10 +146,12 @@ struct Count {
   int caught = 0;
   int harmless = 0;
   int drains = 0;
+  int refused = 0;
   std::map<LifePart, int> caught_in;
 };
 
-void drop_each(const Job& job, const Candidate& candidate, Count& count) {
+/// Of the first rank's plans, or of that of one part.
+void drop_each(const Job& job, const Candidate& candidate, Count& count, std::optional<LifePart> only = std::nullopt) {
   const std::vector<Plan> plans = host_life(job, candidate).plans;
   const std::vector<LifeRank> ranks = compile_ranks(plans);
   const std::vector<ReferenceOptions> orders = all_orders(ranks.size(), {}, 0);
@@ -202,6 +159,7 @@ void drop_each(const Job& job, const Candidate& candidate, Count& count) {
   std::map<LifePart, Shown> good;
   for (std::size_t p = 0; p < plans.size() && plans[p].rank == plans[0].rank; ++p) {
     const LifePart part = plans[p].part;
+    if (only && part != *only) continue;
     const bool resumes = part == LifePart::load || part == LifePart::load_params;
     ShortLife life(ranks, {});
     good[part] = resumes ? life.resumed(part, checkpoint) : life.all();
@@ -215,7 +173,8 @@ void drop_each(const Job& job, const Candidate& candidate, Count& count) {
       try {
         changed = compile_ranks(mutants);
       } catch (const InputError&) {
-        continue;  // a step whose skip begins differently is refused at once
+        ++count.refused;
+        continue;  // a step whose skip begins differently, scales that do not wait for all largest values
       }
       bool shown = false;
       for (const auto& numbers : lives(changed, part, checkpoint, orders))
@@ -242,7 +201,7 @@ void drop_each(const Job& job, const Candidate& candidate, Count& count) {
 TEST_CASE("A dependency dropped from any part of a life that verify reports shows itself in some order") {
   Count count;
   for (const int gpus : {1, 2}) {
-    const Job job = smallest(gpus);
+    const Job job = smallest_life_job(gpus);
     for (const Candidate& candidate : life_candidates(owned_by_first(job))) drop_each(job, candidate, count);
   }
   std::string parts;
@@ -253,4 +212,21 @@ TEST_CASE("A dependency dropped from any part of a life that verify reports show
   CHECK(count.hazards > 100);
   CHECK(count.caught > 4 * (count.hazards - count.caught));
   for (const LifePart part : {LifePart::save, LifePart::load, LifePart::reload}) CHECK(count.caught_in[part] > 0);
+}
+
+TEST_CASE("A dependency dropped from an FP8 step is refused, reported by verify and shown, or changes nothing") {
+  for (const auto& [gpus, policy] : {std::pair(2, Policy::chunked), std::pair(1, Policy::pipelined)}) {
+    Count count;
+    Job job = smallest_life_job(gpus);
+    job.precision.fp8 = Fp8Recipe::blockwise;
+    job.precision.fp8_param_gather = true;
+    const std::int64_t owned = owned_by_first(job);
+    Candidate candidate{.policy = policy, .chunk_numel = {owned / 3}};
+    if (policy == Policy::pipelined) candidate.slots = 2;
+    drop_each(job, candidate, count, LifePart::step);
+    INFO(name_of(policy) << ": " << count.refused << " refused, " << count.caught << " of " << count.hazards
+                         << " hazardous ones caught, " << count.harmless << " unchanged");
+    CHECK(count.refused > 3);
+    CHECK(count.caught > 10);
+  }
 }

@@ -3,6 +3,7 @@ ebb_test(life_tests LIBS ebb_replay_command ebb_planner SOURCES
   replay/life_command_test.cpp
   replay/life_compare_test.cpp
   replay/life_equivalence_test.cpp
+  replay/life_fuzz_test.cpp
   replay/life_peaks_test.cpp
   replay/life_script_test.cpp
 )

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "models/plan.hpp"
 
@@ -16,6 +17,30 @@ inline Plan without(const Plan& plan, std::uint32_t drop) {
       --op.deps_count;
     else if (op.deps_begin > drop)
       --op.deps_begin;
+  }
+  return mutant;
+}
+
+/// The plan without op `drop`; what depended on it depends on what that depended on. No release waits for it.
+inline Plan without_op(const Plan& plan, std::uint32_t drop) {
+  Plan mutant = plan;
+  mutant.ops.clear();
+  mutant.deps.clear();
+  const auto place = [drop](OpId op) { return OpId{op.index > drop ? op.index - 1 : op.index}; };
+  for (std::uint32_t i = 0; i < plan.ops.size(); ++i) {
+    if (i == drop) continue;
+    Op op = plan.ops[i];
+    op.deps_begin = static_cast<std::uint32_t>(mutant.deps.size());
+    for (const OpId dep : plan.deps_of(plan.ops[i])) {
+      if (dep.index != drop) {
+        mutant.deps.push_back(place(dep));
+        continue;
+      }
+      for (const OpId before : plan.deps_of(plan.ops[drop])) mutant.deps.push_back(place(before));
+    }
+    op.deps_count = static_cast<std::uint32_t>(mutant.deps.size()) - op.deps_begin;
+    if (op.after.valid()) op.after = place(op.after);
+    mutant.ops.push_back(op);
   }
   return mutant;
 }

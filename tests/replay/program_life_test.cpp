@@ -170,6 +170,8 @@ TEST_CASE("Quantised parameters: bytes behind plain ones, tiles of scales, large
   const std::uint32_t find =
       add(plan,
           {.kind = OpKind::kernel, .work = Work::find_largest, .stream = {1}, .buffer = largest, .range = {132, 232}});
+  for (const ElementRange rest : {ElementRange{32, 132}, ElementRange{232, kOwned}})
+    add(plan, {.kind = OpKind::kernel, .work = Work::find_largest, .stream = {1}, .buffer = largest, .range = rest});
   const std::uint32_t reduce = add(
       plan, {.kind = OpKind::collective, .work = Work::all_reduce, .stream = {1}, .buffer = largest, .bytes = {16}});
   const std::uint32_t quantize = add(

@@ -26,7 +26,9 @@ ebb_test(replay_tests LIBS ebb_replay_command ebb_planner SOURCES
 )
 # Whole lives on the reference.
 ebb_test(life_reference_tests LIBS ebb_replay ebb_planner SOURCES
+  replay/life_drain_test.cpp
   replay/life_mutation_test.cpp
+  replay/life_quantized_mutation_test.cpp
   replay/life_quantized_test.cpp
   replay/life_reference_test.cpp
 )

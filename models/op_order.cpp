@@ -1,4 +1,4 @@
-#include "planner/order.hpp"
+#include "models/op_order.hpp"
 
 #include <algorithm>
 
