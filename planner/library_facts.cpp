@@ -20,12 +20,6 @@ Fact fact(std::string key, std::int64_t value) { return {std::move(key), value, 
 Fact fact(std::string key, const std::string& text) { return {std::move(key), text, text, ""}; }
 Fact yes_or_no(std::string key, bool value) { return {std::move(key), value, value ? "yes" : "no", ""}; }
 
-/// "671.0 B": parameters, in English billions or millions.
-std::string short_count(std::int64_t count) {
-  const auto value = static_cast<double>(count);
-  return count >= 1'000'000'000 ? fmt::format("{:.4g} B", value / 1e9) : fmt::format("{:.4g} M", value / 1e6);
-}
-
 /// "dense", "128 experts, 8 a token".
 std::string kind_of(const ModelSpec& model) {
   std::string kind = model.moe ? fmt::format("{} experts, {} a token", model.moe->experts, model.moe->top_k) : "dense";
@@ -50,7 +44,9 @@ Fact figure(std::string key, const Sourced<BytesPerSecond>& f) {
   return figure_of(std::move(key), f.value.value, format_bandwidth(f.value), f.source);
 }
 Fact figure(std::string key, const Sourced<FlopsPerSecond>& f) {
-  return figure_of(std::move(key), f.value.value, exact_text(f.value), f.source);
+  std::string text = exact_text(f.value);
+  if (const std::size_t unit = text.find_first_of("PTG"); unit != std::string::npos) text.insert(unit, " ");
+  return figure_of(std::move(key), f.value.value, std::move(text), f.source);
 }
 Fact figure(std::string key, const Sourced<Seconds>& f) {
   return figure_of(std::move(key), f.value.value, format_seconds(f.value), f.source);
@@ -147,8 +143,7 @@ LibraryEntry facts_of(const ModelSpec& model) {
   LibraryEntry entry{model.name, {}};
   std::vector<Fact>& facts = entry.facts;
   const Numel parameters = total_parameters(model);
-  facts.push_back({"parameters", parameters.value,
-                   fmt::format("{}  ({})", format_numel(parameters), short_count(parameters.value)), ""});
+  facts.push_back({"parameters", parameters.value, format_numel(parameters), ""});
   if (model.published_parameters) {
     std::string text = format_numel({*model.published_parameters});
     if (model.published_rounding > 0) text += fmt::format(", rounded to {}", format_numel({model.published_rounding}));

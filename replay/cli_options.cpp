@@ -19,7 +19,7 @@ void add_run(CLI::App& app, RunOptions& o, Words& words) {
       ->required()
       ->type_name("");
   add_text(*command, "-o", words.output, "write the measured timeline; of several plans into this directory", "FILE");
-  add_choice(*command, "--device", words.device, "cpu computes the numbers alone, by the reference (default gpu)",
+  add_choice(*command, "--device", words.device, "what runs it; the cpu computes the numbers alone (default gpu)",
              "WHICH", {"gpu", "cpu"});
   add_text(*command, "--devices", words.devices, "one GPU for each rank of the plan, e.g. 0,1", "LIST");
   add_text(*command, "--warmups", words.warmups, "steps before the measured ones (3)", "N");

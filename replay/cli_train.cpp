@@ -77,7 +77,8 @@ void add_train(CLI::App& app, TrainOptions& o, Words& words) {
   add_text(*command, "--seed", words.seed, "of parameters and gradients (1)", "S");
   command->add_flag("--storage-reference", o.storage_reference,
                     "also time plain large writes there, and compare the saves with them");
-  add_choice(*command, "--device", words.device, "cpu is the reference (default gpu)", "WHICH", {"gpu", "cpu"});
+  add_choice(*command, "--device", words.device, "what runs it; the cpu computes the numbers alone (default gpu)",
+             "WHICH", {"gpu", "cpu"});
   add_text(*command, "--devices", words.devices, "one GPU for each rank, e.g. 0,1", "LIST");
   add_without(*command, "--no-compute", o.execute.compute, "leave out the products that stand in for the model");
   add_without(*command, "--no-framework-time", o.execute.framework_time, "leave out the framework's own CPU time");

@@ -48,7 +48,8 @@ void add_offers(CommandValue& value) {
 /// `type` as command_line.hpp says; `name` where it has none.
 CommandValue value_of(const std::string& type, const std::string& name) {
   CommandValue value;
-  const std::size_t colon = type.find(':');
+  // "WHAT:one|two"; the colons of "STEP:RANK" mean nothing.
+  const std::size_t colon = type.find('|') == std::string::npos ? std::string::npos : type.find(':');
   value.name = type.substr(0, colon);
   if (value.name.empty()) value.name = name;
   if (colon != std::string::npos) {
@@ -64,10 +65,11 @@ CommandOption option_of(const CLI::Option& option, bool everywhere) {
   CommandOption o;
   for (const std::string& name : option.get_snames()) o.names.push_back(fmt::format("-{}", name));
   for (const std::string& name : option.get_lnames()) o.names.push_back(fmt::format("--{}", name));
-  if (option.get_type_size() != 0) o.value = value_of(option.get_type_name(), "VALUE");
+  const bool flag = option.get_items_expected_max() == 0;
+  if (!flag) o.value = value_of(option.get_type_name(), "VALUE");
   o.help = option.get_description();
   o.group = everywhere ? kEverywhere : option.get_group() == "Options" ? "" : option.get_group();
-  o.repeated = option.get_type_size() != 0 && option.get_expected_max() > 1;
+  o.repeated = !flag && option.get_expected_max() > 1;
   return o;
 }
 

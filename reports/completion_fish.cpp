@@ -33,7 +33,8 @@ std::string lines_of(const CommandNode& node, const std::string& begin) {
     text += begin;
     for (const std::string& name : option.names)
       text += name.size() == 2 ? fmt::format(" -s {}", name.substr(1)) : fmt::format(" -l {}", name.substr(2));
-    if (option.takes_value()) text += fmt::format(" -r{}", offers(option.value));
+    if (option.takes_value())
+      text += fmt::format(" -{}{}", option.value.files == Files::any ? 'r' : 'x', offers(option.value));
     text += fmt::format(" -d {}\n", quoted(option.help));
   }
   for (const CommandArgument& argument : node.arguments) {

@@ -15,6 +15,7 @@ const Fact* LibraryEntry::find(const std::string& key) const {
 namespace {
 
 constexpr std::size_t kColumns = 100;
+constexpr std::size_t kValue = 16;  // a longer value has lines of its own
 
 std::string table_text(const LibraryReport& report, const Style& style) {
   std::vector<Column> columns = {{"name", Align::left}};
@@ -53,18 +54,19 @@ std::string entry_text(const LibraryEntry& entry, const Style& style) {
       std::any_of(entry.facts.begin(), entry.facts.end(), [](const Fact& fact) { return !fact.source.empty(); });
   for (const Fact& fact : entry.facts) {
     key = std::max(key, fact.key.size());
-    if (!fact.source.empty()) value = std::max(value, fact.text.size());
+    if (!fact.source.empty() && fact.text.size() <= kValue) value = std::max(value, fact.text.size());
   }
-  value = std::min<std::size_t>(value, 24);
   std::string text = style.bold(entry.name) + "\n";
   for (const Fact& fact : entry.facts) {
-    // With a source: the value, then the source beside it. A value too wide for its column has a line of its own.
+    // With a source: the value, then the source beside it, below a value that is too wide for its column.
     const bool beside = sourced && !fact.source.empty();
     const std::size_t at = key + 2 + (beside ? value + 2 : 0);
     std::string line = fmt::format("{:<{}}  ", fact.key, key);
-    if (beside) {
+    if (beside && fact.text.size() > value) {
+      text += line + fact.text + "\n";
+      line = std::string(at, ' ');
+    } else if (beside) {
       line += fmt::format("{:<{}}  ", fact.text, value);
-      if (fact.text.size() > value) line.append("\n").append(at, ' ');
     }
     for (const std::string& part : lines_of(beside ? fact.source : fact.text, kColumns - at)) {
       text += line + part + "\n";

@@ -147,6 +147,9 @@ TEST_CASE("manual pages have every section and no complaint from groff or mandoc
       CHECK_FALSE(holds(shown, "warning"));
       CHECK(holds(shown, "\nSYNOPSIS\n"));
     }
-    if (there("mandoc")) CHECK(shell("mandoc -Tlint -Wwarning " + file.string() + " 2>&1").empty());
+    if (there("mandoc")) {
+      // It has no date, so that the same program prints the same page.
+      CHECK(shell("mandoc -Tlint -Wwarning " + file.string() + " 2>&1 | grep -v 'missing date' || true").empty());
+    }
   }
 }
