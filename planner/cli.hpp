@@ -31,6 +31,9 @@ int run_learn(const LearnOptions& options);
 /// Does not return where `ebb-replay` could be started.
 int run_replay(const ReplayOptions& options);
 
+/// `--print-config` of a command that takes a job.
+int print_config(const Command& command);
+
 /// The largest plan or timeline file that is read: about ten million ops.
 inline constexpr std::int64_t kMostPlanBytes = std::int64_t{1} << 31;
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "planner/cli_options.hpp"
+#include "reports/command_line.hpp"
 
 namespace ebb::cli {
 
@@ -19,6 +20,7 @@ struct CommandLine {
   ~CommandLine() = default;
 
   CLI::App app;
+  Everywhere everywhere;
   std::optional<Command> chosen;  // after app.parse()
 
   PlanOptions plan;
@@ -48,12 +50,13 @@ void add_other_commands(CommandLine& line);
 void add_job(CLI::App& command, std::string& job);
 void add_text(CLI::App& command, const char* names, std::optional<std::string>& value, const char* help,
               const char* type);
+/// One of these words.
+void add_choice(CLI::App& command, const char* names, std::optional<std::string>& value, const char* help,
+                const char* type, const std::vector<std::string>& words);
 void add_json(CLI::App& command, bool& json);
 void add_settings(CLI::App& command, Settings& settings);
 
-/// What the shell needs to complete commands and options: bash, zsh or fish. InputError for another.
-std::string completion_of(const CLI::App& app, const std::string& shell);
-/// roff of the whole program or of one command. InputError for an unknown one.
-std::string man_page_of(const CLI::App& app, const std::optional<std::string>& command);
+/// Help, manual and completions are written from it.
+reports::CommandTree tree_of(const CommandLine& line);
 
 }  // namespace ebb::cli

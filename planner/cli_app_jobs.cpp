@@ -1,12 +1,27 @@
 // Commands that start from a job: plan, simulate, explain, fit, sweep, check, layout.
+#include "models/plan.hpp"
+#include "models/policy.hpp"
 #include "planner/cli_app.hpp"
+#include "planner/flags.hpp"
 
 namespace ebb::cli {
 
 namespace {
 
+std::vector<std::string> policy_words() {
+  std::vector<std::string> words;
+  for (const Policy policy : kPolicies) words.emplace_back(name_of(policy));
+  return words;
+}
+
+std::vector<std::string> phase_words() {
+  std::vector<std::string> words;
+  for (int i = 0; i < kPhaseCount; ++i) words.emplace_back(name_of(static_cast<Phase>(i)));
+  return words;
+}
+
 void add_chunking(CLI::App& command, CandidateOptions& o) {
-  add_text(command, "--policy", o.policy, "resident, full-reload, chunked, windowed, cpu-adam or pipelined", "POLICY");
+  add_choice(command, "--policy", o.policy, "how state moves", "POLICY", policy_words());
   add_text(command, "--chunk-numel", o.chunk_numel, "elements in a chunk, e.g. 1e9 (chunked, pipelined)", "N");
   add_text(command, "--chunk-size-mb", o.chunk_size_mb, "MiB of moments in a chunk, 0: all (windowed)", "M");
 }
@@ -17,7 +32,10 @@ void add_budgets(CLI::App& command, std::optional<std::string>& device, std::opt
 }
 
 void add_megatron(CLI::App& command, std::optional<std::string>& megatron) {
-  add_text(command, "--megatron", megatron, "the Megatron-LM you run: any, main, dev or pr6544", "WHICH");
+  std::vector<std::string> words;
+  for (const Megatron which : {Megatron::any, Megatron::main, Megatron::dev, Megatron::pr6544})
+    words.emplace_back(name_of(which));
+  add_choice(command, "--megatron", megatron, "the Megatron-LM you run (default any)", "WHICH", words);
 }
 
 void add_trace_and_html(CLI::App& command, std::optional<std::string>& trace, std::optional<std::string>& html,
@@ -34,17 +52,21 @@ void add_plan(CommandLine& line) {
   add_job(*command, o.job);
   add_budgets(*command, o.budget, o.host_budget);
   add_megatron(*command, o.megatron);
-  add_text(*command, "--objective", o.objective, "step (default), memory or balanced", "WHAT");
+  add_choice(*command, "--objective", o.objective, "what is best (default step)", "WHAT",
+             {"step", "memory", "balanced"});
   command->add_flag("--robust", o.robust, "hold against the worst of every figure, not the likely one");
   add_settings(*command, o.settings);
-  add_text(*command, "--format", o.format, "flags (default), yaml, bridge or verl: only the settings, to paste",
-           "FORM");
+  add_choice(*command, "--format", o.format, "only the settings, to paste", "FORM",
+             {"flags", "yaml", "bridge", "verl"});
   command->add_flag("--all", o.all, "every row and column");
   add_json(*command, o.json);
   add_text(*command, "-o", o.plan_file, "also write the recommended schedule of the slowest host as a plan", "FILE");
   add_text(*command, "--timeline", o.timeline_file, "also write when each of its operations would run", "FILE");
   add_trace_and_html(*command, o.trace_file, o.html_file, o.measured_file);
-  command->footer("Example: ebb plan models/jobs/llama3-8b-hgx-h200.yaml --budget 139GiB --megatron dev");
+  command->footer(
+      "Examples: ebb plan models/jobs/llama3-8b-hgx-h200.yaml --budget 139GiB --megatron dev\n"
+      "          ebb plan train.sh --set parallel.tensor=2 --objective memory\n"
+      "Exit 1: nothing fits");
   command->callback([&line] { line.chosen = line.plan; });
 }
 
@@ -53,9 +75,9 @@ void add_simulate(CommandLine& line) {
   CLI::App* command = line.app.add_subcommand("simulate", "Memory and time of one policy, phase by phase");
   CLI::Option* job =
       command->add_option("JOB", o.job, "job file, Megatron-LM launch script or arguments, or config.json")
-          ->type_name("");
+          ->type_name("JOB");
   add_text(*command, "--plan", o.plan, "instead of JOB: time of a plan file, on --cluster", "FILE");
-  add_text(*command, "--cluster", o.cluster, "with --plan: whose figures, e.g. a calibrated cluster.yaml", "NAME");
+  add_text(*command, "--cluster", o.cluster, "with --plan: whose figures, e.g. a calibrated cluster.yaml", "CLUSTER");
   command->get_option("--plan")->excludes(job);
   command->get_option("--cluster")->needs("--plan");
   add_chunking(*command, o.candidate);
@@ -72,6 +94,7 @@ void add_simulate(CommandLine& line) {
   add_text(*command, "--gpus", o.gpus, "instead of the job's own number", "N");
   command->footer(
       "Examples: ebb simulate models/jobs/llama3-8b-hgx-h200.yaml --policy chunked --chunk-numel 1e9\n"
+      "          ebb simulate job.yaml --policy pipelined --chunk-numel 4194304 --slots 4 -o plan.json\n"
       "          ebb simulate --plan plan.json --cluster cluster.yaml --timeline predicted.json");
   command->callback([&line] { line.chosen = line.simulate; });
 }
@@ -80,7 +103,7 @@ void add_explain(CommandLine& line) {
   ExplainOptions& o = line.explain;
   CLI::App* command = line.app.add_subcommand("explain", "What a number consists of: the terms of a phase's peak");
   add_job(*command, o.job);
-  add_text(*command, "--phase", o.phase, "init, load, first-step, forward, step, skip, save, ...", "PHASE");
+  add_choice(*command, "--phase", o.phase, "take this one apart", "PHASE", phase_words());
   add_chunking(*command, o.candidate);
   add_text(*command, "--fraction", o.candidate.fraction, "part of the state that moves (windowed, cpu-adam)", "F");
   add_text(*command, "--slots", o.candidate.slots, "device slots, 2 or more (pipelined)", "D");
@@ -95,14 +118,17 @@ void add_fit(CommandLine& line) {
   FitOptions& o = line.fit;
   CLI::App* command = line.app.add_subcommand("fit", "How far the job can go before it does not fit");
   add_job(*command, o.job);
-  add_text(*command, "--max", o.max, "the longest or largest: sequence, micro-batch or layers", "WHAT");
-  add_text(*command, "--min", o.min, "the least: gpus or host-memory", "WHAT");
+  add_choice(*command, "--max", o.max, "the most that fits", "WHAT", {"sequence", "micro-batch", "layers"});
+  add_choice(*command, "--min", o.min, "the least that does", "WHAT", {"gpus", "host-memory"});
   command->get_option("--max")->excludes("--min");
   add_budgets(*command, o.budget, o.host_budget);
   add_megatron(*command, o.megatron);
   add_settings(*command, o.settings);
   add_json(*command, o.json);
-  command->footer("Example: ebb fit models/jobs/llama3-8b-hgx-h200.yaml --max sequence");
+  command->footer(
+      "Examples: ebb fit models/jobs/llama3-8b-hgx-h200.yaml --max sequence\n"
+      "          ebb fit models/jobs/llama3-8b-hgx-h200.yaml --min host-memory --megatron dev\n"
+      "Exit 1: nothing fits");
   command->callback([&line] { line.chosen = line.fit; });
 }
 

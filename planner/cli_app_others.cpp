@@ -1,4 +1,6 @@
 // Commands that do not start from a job alone: files of other runs, this machine, the library, the program itself.
+#include <fmt/format.h>
+
 #include "planner/cli_app.hpp"
 
 namespace ebb::cli {
@@ -9,13 +11,15 @@ void add_import(CommandLine& line) {
   ImportOptions& o = line.import_options;
   CLI::App* command =
       line.app.add_subcommand("import", "A job file from Megatron-LM arguments or a Hugging Face config");
-  command->add_option("KIND", o.kind, "megatron or hf")->required()->type_name("");
+  reports::limit_to(*command->add_option("KIND", o.kind, "what FILE is")->required(), "KIND", {"megatron", "hf"});
   command->add_option("FILE", o.file, "launch script, argument list, test-case or recipe YAML; or config.json")
       ->required()
       ->type_name("");
-  add_text(*command, "--cluster", o.cluster, "cluster of the job (default hgx-h100)", "NAME");
+  add_text(*command, "--cluster", o.cluster, "cluster of the job (default hgx-h100)", "CLUSTER");
   add_text(*command, "--gpus", o.gpus, "number of GPUs, where the file does not say", "N");
-  command->footer("Example: ebb import megatron train.sh --cluster hgx-h200 > job.yaml");
+  command->footer(
+      "Examples: ebb import megatron train.sh --cluster hgx-h200 > imported.yaml\n"
+      "          ebb import hf config.json --gpus 8 > imported.yaml");
   command->callback([&line] { line.chosen = line.import_options; });
 }
 
@@ -50,7 +54,9 @@ void add_diff(CommandLine& line) {
   command->add_option("--fail-above", o.fail_above, "exit 1 when a step is off by more (default 5%)")
       ->type_name("PERCENT");
   add_json(*command, o.json);
-  command->footer("Example: ebb diff predicted.json measured.json --fail-above 3%");
+  command->footer(
+      "Example: ebb diff predicted.json measured.json --fail-above 3%\n"
+      "Exit 1: a step is off by more than --fail-above");
   command->callback([&line] { line.chosen = line.diff; });
 }
 
@@ -74,16 +80,21 @@ void add_doctor(CommandLine& line) {
   command->callback([&line] { line.chosen = line.doctor; });
 }
 
-/// `ebb models`, `ebb models list`, `ebb models show NAME`.
-void add_library(CommandLine& line, const char* kind, const char* help, const char* example) {
+/// `ebb models`, `ebb models list`, `ebb models show MODEL`.
+void add_library(CommandLine& line, const char* kind, const char* help, const char* one, const char* name) {
   CLI::App* command = line.app.add_subcommand(kind, help);
-  CLI::App* list = command->add_subcommand("list", "names, and what each is");
-  CLI::App* show = command->add_subcommand("show", "one of them, whole");
-  show->add_option("NAME", line.library.name, "its name")->required()->type_name("");
+  CLI::App* list = command->add_subcommand("list", "Names, and what each is");
+  CLI::App* show = command->add_subcommand("show", "One of them, whole");
+  const bool files = std::string_view(one) != "POLICY";
+  show->add_option(one, line.library.name, files ? "its name in the library, or a file" : "its name")
+      ->required()
+      ->type_name(one);
   add_json(*list, line.library.json);
   add_json(*show, line.library.json);
   command->require_subcommand(0, 1);
-  command->footer(example);
+  command->footer(fmt::format("Examples: ebb {0}\n          ebb {0} show {1}", kind, name));
+  list->footer(fmt::format("Example: ebb {} list --json", kind));
+  show->footer(fmt::format("Example: ebb {} show {}", kind, name));
   command->callback([&line, kind] {
     line.library.kind = kind;
     line.chosen = line.library;
@@ -92,21 +103,23 @@ void add_library(CommandLine& line, const char* kind, const char* help, const ch
 
 void add_self(CommandLine& line) {
   CLI::App* schema = line.app.add_subcommand("schema", "The JSON Schema of a file that Ebb reads or writes");
-  schema->add_option("NAME", line.schema.name, "job, model, cluster, plan, timeline or answer")
-      ->required()
-      ->type_name("");
-  schema->footer("Example: ebb schema job");
+  reports::limit_to(*schema->add_option("NAME", line.schema.name, "which file")->required(), "NAME",
+                    {"job", "model", "cluster", "plan", "timeline", "answer"});
+  schema->footer("Example: ebb schema job > job.schema.json");
   schema->callback([&line] { line.chosen = line.schema; });
 
   CLI::App* completion = line.app.add_subcommand("completion", "Completion of commands and options for a shell");
-  completion->add_option("SHELL", line.shell, "bash, zsh or fish")->required()->type_name("");
-  completion->footer("Example: ebb completion bash");
-  completion->callback([&line] { line.chosen = Print{completion_of(line.app, line.shell)}; });
+  reports::limit_to(*completion->add_option("SHELL", line.shell, "which shell")->required(), "SHELL",
+                    {"bash", "zsh", "fish"});
+  completion->footer("Example: source <(ebb completion bash)");
+  completion->callback([&line] { line.chosen = Print{reports::completion_of(tree_of(line), line.shell)}; });
 
   CLI::App* man = line.app.add_subcommand("man", "The manual page of ebb or of one command");
-  man->add_option("COMMAND", line.man_entry, "a command")->type_name("");
-  man->footer("Example: ebb man plan");
-  man->callback([&line] { line.chosen = Print{man_page_of(line.app, line.man_entry)}; });
+  man->add_option("COMMAND", line.man_entry, "a command")->type_name("COMMAND");
+  man->footer(
+      "Examples: ebb man > ebb.1\n"
+      "          ebb man plan > ebb-plan.1");
+  man->callback([&line] { line.chosen = Print{reports::man_page_of(tree_of(line), line.man_entry)}; });
 }
 
 }  // namespace
@@ -118,12 +131,17 @@ void add_other_commands(CommandLine& line) {
   add_diff(line);
   add_report(line);
   add_doctor(line);
-  add_library(line, "models", "Models of the library", "Example: ebb models show llama3-8b");
-  add_library(line, "clusters", "Clusters of the library", "Example: ebb clusters show hgx-h200");
-  add_library(line, "policies", "Policies: how state moves", "Example: ebb policies show chunked");
+  add_library(line, "models", "Models of the library", "MODEL", "llama3-8b");
+  add_library(line, "clusters", "Clusters of the library", "CLUSTER", "hgx-h200");
+  add_library(line, "policies", "Policies: how state moves", "POLICY", "chunked");
   add_self(line);
-  // For `ebb --help` alone: parse() hands its arguments on unread.
-  line.app.add_subcommand("replay", "Run a plan on GPUs, prove it, calibrate: all arguments go to ebb-replay");
+  // For help and completion alone: parse() hands the arguments of both on.
+  CLI::App* replay =
+      line.app.add_subcommand("replay", "Run a plan on GPUs, prove it, calibrate: all arguments go to ebb-replay");
+  replay->footer("Example: ebb replay --help");
+  line.app.add_subcommand("help", "What --help of a command says")
+      ->add_option("COMMAND", line.man_entry, "a command")
+      ->type_name("COMMAND");
 }
 
 }  // namespace ebb::cli

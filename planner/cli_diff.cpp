@@ -6,6 +6,7 @@
 #include "models/text_file.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
+#include "planner/cli_talk.hpp"
 #include "planner/diff.hpp"
 #include "reports/diff_json.hpp"
 #include "reports/diff_text.hpp"
@@ -29,6 +30,7 @@ double threshold_from(const std::string& text) {
 }
 
 TimelineFile load_timeline(const std::string& file) {
+  const Activity activity(fmt::format("reading {}", file));
   return timeline_file_from_json(read_text_file(file, kMostPlanBytes), file);
 }
 

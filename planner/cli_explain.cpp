@@ -5,6 +5,7 @@
 #include "models/nearest.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
+#include "planner/cli_talk.hpp"
 #include "planner/life.hpp"
 #include "reports/answer_json.hpp"
 #include "reports/answer_text.hpp"
@@ -23,7 +24,7 @@ Choice choose(const Job& job, const CandidateOptions& options) {
   if (options.policy) return {candidate_from(options, job), "as asked for"};
   SearchOptions how;
   how.cures = false;
-  const SearchResult result = search(job, how);
+  const SearchResult result = shown_search(job, how);
   if (result.recommended) return {result.candidates[*result.recommended].candidate, "as ebb plan recommends"};
   const auto least =
       std::min_element(result.candidates.begin(), result.candidates.end(),

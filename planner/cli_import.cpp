@@ -5,6 +5,7 @@
 #include "planner/any_job.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
+#include "planner/cli_talk.hpp"
 
 namespace ebb::cli {
 
@@ -41,11 +42,14 @@ int run_import(const ImportOptions& options) {
 
 Job load_job_argument(const std::string& file, const Settings& settings) {
   if (!settings.empty()) throw InputError({"--set"}, "not built yet", "see ebb --help");
-  ImportedJob loaded = load_any_job(file);
+  ImportedJob loaded = [&file] {
+    const Activity activity(fmt::format("reading {}", file));
+    return load_any_job(file);
+  }();
   for (const ImportNote& note : loaded.notes)
     if (note.kind != ImportNoteKind::ignored)
-      fmt::print(stderr, "ebb: {}: {}: {}\n", note.kind == ImportNoteKind::assumed ? "assumed" : "not modelled",
-                 note.argument, note.text);
+      remark(fmt::format("{}: {}: {}", note.kind == ImportNoteKind::assumed ? "assumed" : "not modelled", note.argument,
+                         note.text));
   return std::move(loaded.job);
 }
 

@@ -155,7 +155,20 @@ using Command = std::variant<PlanOptions, SimulateOptions, LayoutOptions, Import
                              ExplainOptions, DiffOptions, FitOptions, SweepOptions, ReportOptions, LibraryOptions,
                              SchemaOptions, DoctorOptions, LearnOptions, ReplayOptions, Print>;
 
+/// What every command takes: how much it says beside its result.
+struct Everywhere {
+  bool quiet = false;    // no progress, no remarks
+  bool verbose = false;  // which files were read, how long each part took
+  bool no_colour = false;
+  bool print_config = false;  // the job as it is read, instead of the answer
+};
+
+struct CommandWords {
+  Command command;
+  Everywhere everywhere;
+};
+
 /// InputError for anything that is not a complete command line.
-Command parse(std::span<const char* const> arguments);
+CommandWords parse(std::span<const char* const> arguments);
 
 }  // namespace ebb::cli

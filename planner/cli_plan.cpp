@@ -4,6 +4,7 @@
 #include "models/quantity_text.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
+#include "planner/cli_talk.hpp"
 #include "reports/answer_json.hpp"
 #include "reports/answer_text.hpp"
 
@@ -32,7 +33,7 @@ int run_plan(const PlanOptions& options) {
   check(job, how.megatron);
 
   how.likely = true;
-  const SearchResult result = search(job, how);
+  const SearchResult result = shown_search(job, how);
   reports::PlanReport report;
   report.header = header_of(job);
   report.recommended = result.recommended;
@@ -47,7 +48,7 @@ int run_plan(const PlanOptions& options) {
     write_host_plans(job, result.candidates[*result.recommended].candidate, options.plan_file, options.timeline_file);
   else
     for (const auto& file : {options.plan_file, options.timeline_file})
-      if (file) fmt::print(stderr, "ebb: nothing fits, so nothing was written to {}\n", *file);
+      if (file) remark(fmt::format("nothing fits, so nothing was written to {}", *file));
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return result.recommended ? 0 : 1;
 }

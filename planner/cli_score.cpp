@@ -1,6 +1,7 @@
 // `ebb score FILE`: recorded runs against what Ebb predicts. Exit 0 whatever the errors are: the answer says them.
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
+#include "planner/cli_talk.hpp"
 #include "planner/score.hpp"
 #include "reports/score_json.hpp"
 #include "reports/score_text.hpp"
@@ -38,6 +39,11 @@ reports::ScoreCase report_of(const ScoredRun& scored) {
   return c;
 }
 
+std::vector<ScoredRun> scored_runs(const std::vector<RecordedRun>& runs) {
+  Activity activity("score");
+  return score(runs, activity.hook());
+}
+
 }  // namespace
 
 int run_score(const ScoreOptions& options) {
@@ -45,7 +51,7 @@ int run_score(const ScoreOptions& options) {
   reports::ScoreReport report;
   report.file = options.file;
   report.ebb_version = EBB_VERSION;
-  for (const ScoredRun& scored : score(runs)) report.cases.push_back(report_of(scored));
+  for (const ScoredRun& scored : scored_runs(runs)) report.cases.push_back(report_of(scored));
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return 0;
 }

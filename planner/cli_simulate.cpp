@@ -11,6 +11,7 @@
 #include "models/text_file.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
+#include "planner/cli_talk.hpp"
 #include "planner/host_plans.hpp"
 #include "planner/prediction.hpp"
 #include "reports/answer_json.hpp"
@@ -45,12 +46,20 @@ void require_plan_options(const SimulateOptions& o) {
   if (!o.cluster) throw InputError({"--plan"}, "a plan has no cluster of its own", "add --cluster NAME or FILE");
 }
 
+std::vector<Plan> read_plans(const std::string& file) {
+  const Activity activity(fmt::format("reading {}", file));
+  return plans_from_json(read_text_file(file, kMostPlanBytes), file);
+}
+
 int simulate_plan(const SimulateOptions& options) {
   require_plan_options(options);
-  const std::vector<Plan> plans = plans_from_json(read_text_file(*options.plan, kMostPlanBytes), *options.plan);
+  const std::vector<Plan> plans = read_plans(*options.plan);
   const Cluster cluster =
       load_cluster(resolve(Library::clusters, *options.cluster, std::filesystem::current_path(), {"--cluster"}));
-  const std::vector<Timeline> timelines = simulate_plans(plans, cluster, *options.plan);
+  const std::vector<Timeline> timelines = [&] {
+    const Activity activity("simulation");
+    return simulate_plans(plans, cluster, *options.plan);
+  }();
   reports::PlanTimes report{plans.front().job, *options.plan, cluster.name, EBB_VERSION, {}};
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const RankTimeline rank = rank_timeline(plans[i], timelines[i]);
@@ -72,7 +81,10 @@ Bytes checkpoint_bytes(const Plan& plan) {
 int simulate_life(const SimulateOptions& options, const Job& job, const Candidate& candidate) {
   if (options.timeline_file)
     throw InputError({"--timeline"}, "a life has a timeline for each of its parts", "leave it out beside --life");
-  const HostPlans life = host_life(job, candidate);
+  const HostPlans life = [&] {
+    const Activity activity("planning the life");
+    return host_life(job, candidate);
+  }();
   reports::LifeTimes report;
   report.job = job.name;
   report.policy = name_of(candidate.policy);
@@ -96,6 +108,7 @@ int simulate_life(const SimulateOptions& options, const Job& job, const Candidat
 void write_host_plans(const Job& job, const Candidate& candidate, const std::optional<std::string>& plan_file,
                       const std::optional<std::string>& timeline_file) {
   if (!plan_file && !timeline_file) return;
+  const Activity activity("planning the host");
   const HostPlans host = host_plans(job, candidate);
   if (plan_file) write_file(*plan_file, to_json(host.plans));
   if (timeline_file) write_timeline(host.plans, host.timelines, job.cluster.name, *timeline_file);
@@ -110,7 +123,10 @@ int run_simulate(const SimulateOptions& options) {
   check(job);
   const Candidate candidate = candidate_from(options.candidate, job);
   if (options.life) return simulate_life(options, job, candidate);
-  const Answer answer = evaluate(job, candidate);
+  const Answer answer = [&] {
+    const Activity activity("simulation");
+    return evaluate(job, candidate);
+  }();
   reports::SimulateReport report;
   report.header = header_of(job);
   report.candidate = report_of(answer);

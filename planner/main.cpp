@@ -1,5 +1,6 @@
 // `ebb`: the planner's command line. Exit codes: 0 answered, 1 answered in the negative, 2 bad input, 3 the environment
-// (files, memory). Results alone on stdout, everything else on stderr.
+// (files, memory); interrupted it dies of the signal, which shells call 130. Results alone on stdout, everything else
+// on stderr.
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -10,6 +11,7 @@
 #include "models/errors.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
+#include "planner/cli_talk.hpp"
 
 namespace {
 
@@ -46,7 +48,11 @@ int complain(const char* what, int code) {
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe becomes a failed write, which is reported like any other
   try {
-    return std::visit(Runner{}, ebb::cli::parse(std::span<const char* const>(argv, static_cast<std::size_t>(argc))));
+    const ebb::cli::CommandWords words =
+        ebb::cli::parse(std::span<const char* const>(argv, static_cast<std::size_t>(argc)));
+    ebb::cli::set_talk(words.everywhere);
+    if (words.everywhere.print_config) return ebb::cli::print_config(words.command);
+    return std::visit(Runner{}, words.command);
   } catch (const ebb::InputError& error) {
     return complain(error.what(), 2);
   } catch (const std::bad_alloc&) {

@@ -110,10 +110,13 @@ std::string cluster_with(const std::string& gpu) {
                    "use one of A100, H100, H200, GH200, B200, GB200");
 }
 
-std::vector<ScoredRun> score(const std::vector<RecordedRun>& runs) {
+std::vector<ScoredRun> score(const std::vector<RecordedRun>& runs, const ProgressHook& progress) {
   std::vector<ScoredRun> scored;
   scored.reserve(runs.size());
-  for (const RecordedRun& run : runs) scored.push_back(score(run));
+  for (const RecordedRun& run : runs) {
+    if (progress) progress({static_cast<std::int64_t>(scored.size()), static_cast<std::int64_t>(runs.size()), run.id});
+    scored.push_back(score(run));
+  }
   return scored;
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/progress.hpp"
 #include "planner/recorded_runs.hpp"
 #include "planner/term_account.hpp"
 
@@ -30,7 +31,7 @@ struct ScoredRun {
 };
 
 /// One after the other, in order. Never throws for what a case asks: that becomes its reason.
-std::vector<ScoredRun> score(const std::vector<RecordedRun>& runs);
+std::vector<ScoredRun> score(const std::vector<RecordedRun>& runs, const ProgressHook& progress = {});
 
 /// The library's cluster with this GPU: "H100-80GB" is hgx-h100's. InputError when there is none.
 std::string cluster_with(const std::string& gpu);

@@ -67,6 +67,7 @@ class Search {
   }
 
   const Answer& evaluate(const Candidate& candidate);
+  void show(const Answer& answer);
   bool runs(const Answer& answer);
   void replay_rows(std::vector<Answer>& rows) const;
   bool eligible(const Answer& answer, Goal goal);
@@ -83,6 +84,7 @@ class Search {
   std::map<Candidate, Answer> answers_;
   std::map<Candidate, bool> runs_;  // whether the allocator gets through
   Seconds resident_step_{1};
+  SearchProgress progress_;
 };
 
 Search::Search(const Job& job, const SearchOptions& options) : options_(options), evaluator_(job) {
@@ -90,6 +92,7 @@ Search::Search(const Job& job, const SearchOptions& options) : options_(options)
     std::vector<Family>& families = families_[candidate.policy];
     if (families.empty() || families.back().front().fraction != candidate.fraction) families.emplace_back();
     families.back().push_back(candidate);
+    ++progress_.total;
   }
   resident_step_ = evaluate(Candidate{}).step;
 }
@@ -102,7 +105,16 @@ const Answer& Search::evaluate(const Candidate& candidate) {
       answer.objection.empty() && answer.requires_megatron != "ebb" && accepts(options_.megatron, candidate.policy);
   answer.reason = obstacle_of(answer, device_budget_of(evaluator_.job()), host_budget_of(evaluator_.job()));
   if (answer.reason.empty()) answer.reason = "fits the device and the host";
-  return answers_.emplace(candidate, std::move(answer)).first->second;
+  const Answer& kept = answers_.emplace(candidate, std::move(answer)).first->second;
+  show(kept);
+  return kept;
+}
+
+void Search::show(const Answer& answer) {
+  if (!options_.progress) return;
+  if (answer.feasible() && (progress_.best == nullptr || answer.step < progress_.best->step)) progress_.best = &answer;
+  progress_.done = std::min(progress_.done + 1, progress_.total);
+  options_.progress(progress_);
 }
 
 /// Whether the allocator gets through within the budget.
@@ -224,7 +236,12 @@ SearchResult Search::run() {
   SearchResult result;
   result.device_budget = device_budget_of(job);
   result.host_budget = host_budget_of(job);
-  for (const Policy policy : kPolicies) add_rows(policy, result.candidates);
+  std::int64_t settled = 0;  // with a policy's rows, so are all its candidates
+  for (const Policy policy : kPolicies) {
+    add_rows(policy, result.candidates);
+    for (const Family& family : families_[policy]) settled += static_cast<std::int64_t>(family.size());
+    progress_.done = settled;
+  }
   replay_rows(result.candidates);
   result.recommended = recommend(result.candidates, job.offload.policy);
   result.fixed = job.offload.policy.has_value();

@@ -1,6 +1,7 @@
 // Search over policy x chunk size x fraction x slots, and the recommendation rule (design.md, "The recommendation").
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,11 +53,19 @@ struct Answer {
   bool feasible() const { return fits_device && fits_host; }
 };
 
+/// How far a search is.
+struct SearchProgress {
+  std::int64_t done = 0;         // candidates evaluated or left out
+  std::int64_t total = 0;        // all of them
+  const Answer* best = nullptr;  // the fastest so far that fits
+};
+
 struct SearchOptions {
   Megatron megatron = Megatron::any;
   bool exhaustive = false;  // evaluate every candidate instead of pruning by bounds: for tests
   bool cures = true;        // when nothing fits, try what would help
   bool likely = false;      // replay the allocator for all rows of the result, not only for those that may win
+  std::function<void(const SearchProgress&)> progress = {};  // called after each evaluation, in search()'s thread
 };
 
 struct SearchResult {

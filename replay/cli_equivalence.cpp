@@ -94,25 +94,38 @@ void complete_life(EquivalenceOptions& o, const Words& words) {
 
 }  // namespace
 
+namespace {
+
+std::vector<std::string> policy_words() {
+  std::vector<std::string> words;
+  for (const Policy policy : kPolicies)
+    if (policy != Policy::resident) words.emplace_back(name_of(policy));
+  return words;
+}
+
+}  // namespace
+
 void add_equivalence(CLI::App& app, EquivalenceOptions& o, Words& words) {
   CLI::App* command =
       app.add_subcommand("equivalence", "A policy's numbers against resident's: every bit, and a lower peak");
   command->add_option("JOB", o.job, "job file for ebb simulate; or resident's plan file")->required()->type_name("");
   command->add_option("PLAN", o.other, "the policy's plan file, after resident's")->type_name("");
-  add_text(*command, "--policy", words.policy, "full-reload, chunked, windowed, cpu-adam or pipelined", "POLICY");
+  add_choice(*command, "--policy", words.policy, "how state moves, beside resident", "POLICY", policy_words());
   add_text(*command, "--chunk-numel", words.chunk_numel, "elements in a chunk (chunked, pipelined)", "N");
   add_text(*command, "--chunk-size-mb", words.chunk_size_mb, "MiB of moments in a chunk, 0: all (windowed)", "M");
   add_text(*command, "--fraction", words.fraction, "part of the state that moves (windowed, cpu-adam)", "F");
   add_text(*command, "--slots", words.slots, "device slots (pipelined)", "D");
   add_text(*command, "--steps", words.steps, "training steps (5; of a life 20)", "N");
   add_text(*command, "--seed", words.seed, "of parameters and gradients (1)", "S");
-  add_text(*command, "--device", words.device, "cpu (default): in every held-back order; or gpu", "WHICH");
+  add_choice(*command, "--device", words.device, "where; on the cpu in every held-back order (default cpu)", "WHICH",
+             {"cpu", "gpu"});
   add_text(*command, "--devices", words.devices, "one GPU for each rank, e.g. 0,1", "LIST");
   command->add_flag("--json", o.json, "print one JSON document");
   add_life(*command, o, words);
   command->footer(
-      "Examples: ebb-replay equivalence job.yaml --policy chunked --chunk-numel 1e6\n"
-      "          ebb-replay equivalence job.yaml --policy chunked --chunk-numel 1e6 --life --reshard 1");
+      "Examples: ebb-replay equivalence small.yaml --policy chunked --chunk-numel 1e5\n"
+      "          ebb-replay equivalence small.yaml --policy chunked --chunk-numel 1e5 --life --reshard none\n"
+      "Exit 1: not equivalent");
 }
 
 void complete(EquivalenceOptions& o, const Words& words) {

@@ -4,10 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "models/errors.hpp"
-#include "models/nearest.hpp"
 #include "models/quantity_text.hpp"
 #include "replay/cli_words.hpp"
 
@@ -21,7 +19,8 @@ void add_run(CLI::App& app, RunOptions& o, Words& words) {
       ->required()
       ->type_name("");
   add_text(*command, "-o", words.output, "write the measured timeline; of several plans into this directory", "FILE");
-  add_text(*command, "--device", words.device, "gpu, or cpu: the numbers alone, computed by the reference", "WHICH");
+  add_choice(*command, "--device", words.device, "what runs it; the cpu computes the numbers alone (default gpu)",
+             "WHICH", {"gpu", "cpu"});
   add_text(*command, "--devices", words.devices, "one GPU for each rank of the plan, e.g. 0,1", "LIST");
   add_text(*command, "--warmups", words.warmups, "steps before the measured ones (3)", "N");
   add_text(*command, "--repeats", words.repeats, "measured steps (5)", "N");
@@ -33,23 +32,25 @@ void add_run(CLI::App& app, RunOptions& o, Words& words) {
   add_without(*command, "--no-gate", o.execute.gate,
               "start without holding the streams: for tools that serialise kernels");
   command->add_flag("--alone", o.execute.alone, "leave out collectives with ranks that are not in the file");
-  add_text(*command, "--slow", words.slow, "delay every op of one stream: host, compute, h2d, d2h or comm", "STREAM");
+  add_choice(*command, "--slow", words.slow, "delay every op of one stream", "STREAM", stream_words());
   command->add_flag("--poison", o.execute.poison, "fill device memory with NaN at every allocation");
   command->add_flag("--json", o.json, "print one JSON document");
-  command->footer("Example: ebb-replay run plan.json -o measured.json --devices 0");
+  command->footer(
+      "Examples: ebb-replay run plan.json -o measured.json --devices 0   # GPU\n"
+      "          ebb-replay run plan.json --device cpu --digests");
 }
 
 void add_calibrate(CLI::App& app, CalibrateOptions& o, Words& words) {
   CLI::App* command = app.add_subcommand("calibrate", "Measure this machine and write it as a cluster for ebb");
   add_text(*command, "-o", words.output, "the cluster's YAML", "FILE");
   add_text(*command, "--base", words.base, "cluster whose other values stay (default: the nearest in the library)",
-           "NAME");
+           "CLUSTER");
   add_text(*command, "--seconds", words.seconds, "about as long as measuring takes (60)", "S");
   add_text(*command, "--devices", words.devices, "GPUs to measure, e.g. 0,1 (all)", "LIST");
   add_text(*command, "--raw", words.raw, "also write the measurements", "FILE");
   add_text(*command, "--from", words.from, "fit these measurements instead of measuring", "FILE");
   command->add_flag("--json", o.json, "print one JSON document");
-  command->footer("Example: ebb-replay calibrate -o cluster.yaml");
+  command->footer("Example: ebb-replay calibrate -o cluster.yaml   # GPU");
 }
 
 void add_checkpoint(CLI::App& app, CheckpointOptions& o) {
@@ -57,7 +58,7 @@ void add_checkpoint(CLI::App& app, CheckpointOptions& o) {
   command->add_option("PATH", o.path, "a checkpoint, or a directory of them: its newest")->required()->type_name("");
   add_without(*command, "--no-hashes", o.hashes, "check sizes and headers, not every byte");
   command->add_flag("--json", o.json, "print one JSON document");
-  command->footer("Example: ebb-replay checkpoint checkpoints/");
+  command->footer("Example: ebb-replay checkpoint checkpoints");
 }
 
 void complete(RunOptions& o, const Words& words) {
@@ -84,21 +85,29 @@ void complete(CalibrateOptions& o, const Words& words) {
   o.devices = devices_of(words.devices);
 }
 
-[[noreturn]] void reject(const CLI::ParseError& error) {
-  std::string what = error.what();
-  while (!what.empty() && (what.back() == '\n' || what.back() == '.')) what.pop_back();
-  std::replace(what.begin(), what.end(), '\n', ' ');
-  throw InputError(Place{}, what, "see ebb-replay --help");
+/// Everything about the program but its commands.
+const reports::ProgramFacts& facts() {
+  static const reports::ProgramFacts facts = {
+      "ebb-replay " EBB_VERSION,
+      "the machine failed (CUDA, NCCL, files, memory)",
+      {{"EBB_LIBRARY", "the directory of models, clusters and jobs, instead of Ebb's own"},
+       {"CUDA_VISIBLE_DEVICES", "the GPUs that there are, as CUDA numbers them"}},
+      {}};
+  return facts;
 }
 
-/// CLI11 would only say that a command is missing.
-void check_command_word(std::span<const char* const> arguments) {
-  if (arguments.size() < 2 || arguments[1][0] == '-') return;
-  const std::string word = arguments[1];
-  const std::vector<std::string> known = {"run", "equivalence", "train", "checkpoint", "calibrate"};
-  if (std::find(known.begin(), known.end(), word) != known.end()) return;
-  throw InputError(Place{}, fmt::format("unknown command \"{}\"", word.substr(0, 40)),
-                   did_you_mean(word, known, "commands"));
+/// `completion`, `man`, `help`: from the command line itself.
+void add_self(CLI::App& app, Words& words) {
+  CLI::App* completion = app.add_subcommand("completion", "Completion of commands and options for a shell");
+  reports::limit_to(*completion->add_option("SHELL", words.shell, "which shell")->required(), "SHELL",
+                    {"bash", "zsh", "fish"});
+  completion->footer("Example: source <(ebb-replay completion bash)");
+  CLI::App* man = app.add_subcommand("man", "The manual page of ebb-replay or of one command");
+  man->add_option("COMMAND", words.man_entry, "a command")->type_name("COMMAND");
+  man->footer("Example: ebb-replay man run > ebb-replay-run.1");
+  app.add_subcommand("help", "What --help of a command says")
+      ->add_option("COMMAND", words.man_entry, "a command")
+      ->type_name("COMMAND");
 }
 
 std::string joined(std::span<const char* const> arguments) {
@@ -110,20 +119,9 @@ std::string joined(std::span<const char* const> arguments) {
 }  // namespace
 
 Command parse(std::span<const char* const> arguments) {
-  check_command_word(arguments);
-  CLI::App app("Executes Ebb's plans on real GPUs, proves their numbers, and calibrates the simulator.", "ebb-replay");
-  app.set_version_flag("--version", "ebb-replay " EBB_VERSION);
+  CLI::App app("Executes Ebb's plans on real GPUs, proves their numbers, and calibrates the simulator", "ebb-replay");
+  reports::prepare(app, facts());
   app.require_subcommand(1);
-  app.footer(
-      "Examples:\n"
-      "  ebb simulate job.yaml --policy chunked --chunk-numel 1e8 -o plan.json\n"
-      "  ebb-replay run plan.json -o measured.json\n"
-      "  ebb-replay equivalence job.yaml --policy chunked --chunk-numel 1e6\n"
-      "  ebb-replay calibrate -o cluster.yaml\n"
-      "  ebb simulate job.yaml --policy chunked --chunk-numel 1e8 --life -o life.json\n"
-      "  ebb-replay train life.json --steps 20 --checkpoint checkpoints --save-every 10\n"
-      "  ebb-replay checkpoint checkpoints\n"
-      "Exit codes: 0 done, 1 not equivalent, 2 bad input, 3 the machine failed (CUDA, NCCL, files, memory).");
   RunOptions run;
   EquivalenceOptions equivalence;
   TrainOptions train;
@@ -135,14 +133,21 @@ Command parse(std::span<const char* const> arguments) {
   add_train(app, train, words);
   add_checkpoint(app, checkpoint);
   add_calibrate(app, calibrate, words);
-  try {
-    app.parse(static_cast<int>(arguments.size()), arguments.data());
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) reject(error);
-    std::ostringstream text;
-    app.exit(error, text, text);
-    return Print{text.str()};
-  }
+  add_self(app, words);
+  app.footer(
+      "Examples: ebb simulate small.yaml --policy chunked --chunk-numel 1e5 -o plan.json\n"
+      "          ebb-replay run plan.json --device cpu\n"
+      "          ebb-replay equivalence small.yaml --policy chunked --chunk-numel 1e5\n"
+      "          ebb simulate small.yaml --policy chunked --chunk-numel 1e5 --life -o life.json\n"
+      "          ebb-replay train life.json --steps 4 --checkpoint checkpoints --device cpu\n"
+      "          ebb-replay checkpoint checkpoints\n"
+      "          ebb-replay calibrate -o cluster.yaml   # GPU\n"
+      "Exit 1: not equivalent");
+  const std::vector<std::string> given(arguments.begin() + std::min<std::size_t>(arguments.size(), 1), arguments.end());
+  if (const std::optional<std::string> text = reports::parse_words(app, given)) return Print{*text};
+  if (app.got_subcommand("completion"))
+    return Print{reports::completion_of(reports::tree_of(app, facts()), *words.shell)};
+  if (app.got_subcommand("man")) return Print{reports::man_page_of(reports::tree_of(app, facts()), words.man_entry)};
   if (app.got_subcommand("run")) {
     complete(run, words);
     return run;

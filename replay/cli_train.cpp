@@ -77,14 +77,16 @@ void add_train(CLI::App& app, TrainOptions& o, Words& words) {
   add_text(*command, "--seed", words.seed, "of parameters and gradients (1)", "S");
   command->add_flag("--storage-reference", o.storage_reference,
                     "also time plain large writes there, and compare the saves with them");
-  add_text(*command, "--device", words.device, "gpu, or cpu: the reference", "WHICH");
+  add_choice(*command, "--device", words.device, "what runs it; the cpu computes the numbers alone (default gpu)",
+             "WHICH", {"gpu", "cpu"});
   add_text(*command, "--devices", words.devices, "one GPU for each rank, e.g. 0,1", "LIST");
   add_without(*command, "--no-compute", o.execute.compute, "leave out the products that stand in for the model");
   add_without(*command, "--no-framework-time", o.execute.framework_time, "leave out the framework's own CPU time");
-  add_text(*command, "--slow", words.slow, "hold one stream back: host, compute, h2d, d2h or comm", "STREAM");
+  add_choice(*command, "--slow", words.slow, "hold one stream back", "STREAM", stream_words());
   command->add_flag("--poison", o.execute.poison, "fill device memory with NaN at every allocation");
   command->add_flag("--json", o.json, "print one JSON document");
-  command->footer("Example: ebb-replay train life.json --steps 20 --checkpoint checkpoints --save-every 10 --resume");
+  command->footer(
+      "Example: ebb-replay train life.json --steps 6 --checkpoint checkpoints --save-every 2 --resume --device cpu");
 }
 
 void complete(TrainOptions& o, const Words& words) {

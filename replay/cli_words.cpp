@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <sstream>
@@ -15,6 +16,11 @@ namespace ebb::replay::cli {
 void add_text(CLI::App& command, const char* names, std::optional<std::string>& value, const char* help,
               const char* type) {
   command.add_option(names, value, help)->type_name(type);
+}
+
+void add_choice(CLI::App& command, const char* names, std::optional<std::string>& value, const char* help,
+                const char* type, const std::vector<std::string>& words) {
+  reports::limit_to(*command.add_option(names, value, help), type, words);
 }
 
 std::int64_t count(const std::optional<std::string>& text, const char* option, std::int64_t otherwise,
@@ -44,16 +50,25 @@ std::vector<int> devices_of(const std::optional<std::string>& list) {
   return devices;
 }
 
+namespace {
+
+constexpr std::array kStreams = {StreamKind::host, StreamKind::compute, StreamKind::h2d, StreamKind::d2h,
+                                 StreamKind::comm};
+
+}  // namespace
+
+std::vector<std::string> stream_words() {
+  std::vector<std::string> words;
+  for (const StreamKind kind : kStreams) words.emplace_back(name_of(kind));
+  return words;
+}
+
 std::optional<StreamKind> stream_of(const std::optional<std::string>& word) {
   if (!word) return std::nullopt;
-  std::vector<std::string> known;
-  for (const StreamKind kind :
-       {StreamKind::host, StreamKind::compute, StreamKind::h2d, StreamKind::d2h, StreamKind::comm}) {
+  for (const StreamKind kind : kStreams)
     if (name_of(kind) == *word) return kind;
-    known.emplace_back(name_of(kind));
-  }
   throw InputError({.file = "--slow"}, fmt::format("unknown stream \"{}\"", word->substr(0, 40)),
-                   did_you_mean(*word, known, "streams"));
+                   did_you_mean(*word, stream_words(), "streams"));
 }
 
 void add_without(CLI::App& command, const char* flag, bool& on, const char* help) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "replay/cli_options.hpp"
+#include "reports/command_line.hpp"
 
 namespace ebb::replay::cli {
 
@@ -17,12 +18,16 @@ struct Words {
   std::optional<std::string> policy, chunk_numel, chunk_size_mb, fraction, slots;
   std::optional<std::string> save_at, kill_at, skip_at, skip_value, reshard_at, reshard, checkpoint, save_every, keep;
   std::optional<std::string> load, load_params, initial_loss_scale;
+  std::optional<std::string> shell, man_entry;
   std::vector<std::string> injections;
   bool loss_scale = false;
 };
 
 void add_text(CLI::App& command, const char* names, std::optional<std::string>& value, const char* help,
               const char* type);
+/// One of these words.
+void add_choice(CLI::App& command, const char* names, std::optional<std::string>& value, const char* help,
+                const char* type, const std::vector<std::string>& words);
 /// A flag that turns something off. (CLI11's own way shows as "--flag{false}" in the help.)
 void add_without(CLI::App& command, const char* flag, bool& on, const char* help);
 void add_loss_scale(CLI::App& command, Words& words);
@@ -32,6 +37,7 @@ std::int64_t count(const std::optional<std::string>& text, const char* option, s
                    std::int64_t least, std::int64_t most);
 Device device_of(const std::optional<std::string>& word, Device otherwise);
 std::vector<int> devices_of(const std::optional<std::string>& list);
+std::vector<std::string> stream_words();
 std::optional<StreamKind> stream_of(const std::optional<std::string>& word);
 /// inf, -inf or nan.
 float spoiled_value(const std::string& word, const char* option);

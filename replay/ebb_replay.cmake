@@ -21,15 +21,21 @@ add_library(ebb_replay_command STATIC
 target_link_libraries(ebb_replay_command PUBLIC ebb_replay ebb_replay_gpu PRIVATE ebb_checkpoint ebb_reports fmt::fmt
                                                                                 nlohmann_json::nlohmann_json)
 
-add_executable(ebb-replay
+# Its options, beside the program: tests ask what it would do with them.
+add_library(ebb_replay_options STATIC
   cli_equivalence.cpp
   cli_options.cpp
   cli_train.cpp
   cli_words.cpp
+)
+target_link_libraries(ebb_replay_options PUBLIC ebb_replay_command ebb_calibrate PRIVATE ebb_command_line fmt::fmt)
+target_compile_definitions(ebb_replay_options PRIVATE EBB_VERSION="${PROJECT_VERSION}")
+
+add_executable(ebb-replay
   command_equivalence.cpp
   command_run.cpp
   command_train.cpp
   main.cpp
 )
-target_link_libraries(ebb-replay PRIVATE ebb_replay_command ebb_calibrate CLI11::CLI11 fmt::fmt)
+target_link_libraries(ebb-replay PRIVATE ebb_replay_options fmt::fmt)
 target_compile_definitions(ebb-replay PRIVATE EBB_VERSION="${PROJECT_VERSION}")

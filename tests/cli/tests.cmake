@@ -1,9 +1,22 @@
 # Runs the built program, over every job of the library.
-ebb_test(cli_tests LIBS nlohmann_json::nlohmann_json ebb_planner SOURCES
+ebb_test(cli_tests LIBS nlohmann_json::nlohmann_json ebb_command SOURCES
   cli/check_test.cpp
   cli/cli_test.cpp
+  cli/completion_test.cpp
   cli/diff_test.cpp
+  cli/library_test.cpp
+  cli/progress_test.cpp
   cli/whole_job_test.cpp
 )
-target_compile_definitions(cli_tests PRIVATE EBB_BINARY="$<TARGET_FILE:ebb>")
-add_dependencies(cli_tests ebb)
+
+# Runs what help texts and documents show.
+ebb_test(example_tests LIBS ebb_command ebb_replay_options SOURCES
+  cli/doc_commands.cpp
+  cli/examples_test.cpp
+)
+
+foreach(name cli_tests example_tests)
+  target_compile_definitions(${name} PRIVATE EBB_BINARY="$<TARGET_FILE:ebb>"
+                                             EBB_REPLAY_BINARY="$<TARGET_FILE:ebb-replay>")
+  add_dependencies(${name} ebb ebb-replay)
+endforeach()
