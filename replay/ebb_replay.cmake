@@ -31,5 +31,5 @@ add_executable(ebb-replay
   command_train.cpp
   main.cpp
 )
-target_link_libraries(ebb-replay PRIVATE ebb_replay_command ebb_calibrate CLI11::CLI11 fmt::fmt)
+target_link_libraries(ebb-replay PRIVATE ebb_replay_command ebb_calibrate ebb_reports CLI11::CLI11 fmt::fmt)
 target_compile_definitions(ebb-replay PRIVATE EBB_VERSION="${PROJECT_VERSION}")

@@ -17,18 +17,18 @@ TraceFormat trace_format_of(const std::string& path, const char* option) {
                    "name it e.g. step.pftrace");
 }
 
-std::string trace_of(std::span<const TracePart> parts, TraceFormat format, const std::string& made_by) {
+std::string trace_of(std::span<const TracedPlan> parts, TraceFormat format, const std::string& made_by) {
   return format == TraceFormat::perfetto ? perfetto_trace(parts) : chrome_trace(parts, made_by);
 }
 
-void write_trace(std::span<const TracePart> parts, const std::string& path, const std::string& made_by) {
+void write_trace(std::span<const TracedPlan> parts, const std::string& path, const std::string& made_by) {
   write_text_file(path, trace_of(parts, trace_format_of(path), made_by));
 }
 
 void write_trace(std::span<const Plan> plans, std::span<const Timeline> timelines, const std::string& path,
                  const std::string& made_by) {
   EBB_ASSERT(plans.size() == timelines.size());
-  std::vector<TracePart> parts;
+  std::vector<TracedPlan> parts;
   for (std::size_t i = 0; i < plans.size(); ++i) parts.push_back({&plans[i], &timelines[i]});
   write_trace(parts, path, made_by);
 }

@@ -25,16 +25,16 @@ enum class TraceFormat : std::uint8_t { perfetto, chrome };
 TraceFormat trace_format_of(const std::string& path, const char* option = "--trace");
 
 /// One process of the trace. Both outlive the call; the timeline has the plan's ops.
-struct TracePart {
+struct TracedPlan {
   const Plan* plan = nullptr;
   const Timeline* timeline = nullptr;
 };
 
 /// The whole file. `made_by` goes into Chrome's JSON, which has a place for it.
-std::string trace_of(std::span<const TracePart> parts, TraceFormat format, const std::string& made_by);
+std::string trace_of(std::span<const TracedPlan> parts, TraceFormat format, const std::string& made_by);
 
 /// The same into `path`, in the format of its extension. IoError when it cannot be written whole.
-void write_trace(std::span<const TracePart> parts, const std::string& path, const std::string& made_by);
+void write_trace(std::span<const TracedPlan> parts, const std::string& path, const std::string& made_by);
 /// Of plans and what was predicted or measured of each. Precondition: as many timelines as plans.
 void write_trace(std::span<const Plan> plans, std::span<const Timeline> timelines, const std::string& path,
                  const std::string& made_by);

@@ -20,7 +20,7 @@ std::string quoted_text(std::string_view text) { return dump(Json(text)); }
 
 class Writer {
  public:
-  void process(const TracePart& part) {
+  void process(const TracedPlan& part) {
     const TraceProcess process = trace_process(*part.plan, *part.timeline, next_flow_);
     const int pid = next_id_++;
     const int first_track = next_id_;
@@ -55,7 +55,7 @@ class Writer {
         quoted_text(text));
   }
 
-  void slice(const TracePart& part, std::uint32_t id, const TraceSlice& slice, int pid, int tid) {
+  void slice(const TracedPlan& part, std::uint32_t id, const TraceSlice& slice, int pid, int tid) {
     const Op& op = part.plan->ops[id];
     Json arguments;
     for_each_argument(
@@ -80,9 +80,9 @@ class Writer {
 
 }  // namespace
 
-std::string chrome_trace(std::span<const TracePart> parts, const std::string& made_by) {
+std::string chrome_trace(std::span<const TracedPlan> parts, const std::string& made_by) {
   Writer writer;
-  for (const TracePart& part : parts) writer.process(part);
+  for (const TracedPlan& part : parts) writer.process(part);
   return writer.take(made_by);
 }
 

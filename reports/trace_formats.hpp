@@ -8,7 +8,7 @@
 
 namespace ebb::reports {
 
-std::string perfetto_trace(std::span<const TracePart> parts);
-std::string chrome_trace(std::span<const TracePart> parts, const std::string& made_by);
+std::string perfetto_trace(std::span<const TracedPlan> parts);
+std::string chrome_trace(std::span<const TracedPlan> parts, const std::string& made_by);
 
 }  // namespace ebb::reports

@@ -50,7 +50,7 @@ using Uuid = std::int32_t;
 
 class Writer {
  public:
-  void process(const TracePart& part) {
+  void process(const TracedPlan& part) {
     const TraceProcess process = trace_process(*part.plan, *part.timeline, next_flow_);
     const Uuid pid = next_uuid_++;
     describe_process(pid, process.name);
@@ -117,7 +117,7 @@ class Writer {
 
   /// In time order. What happens in one nanosecond is in the order of ops, so that a slice ends before the next on its
   /// track begins, and an arrow's begin is met before its end.
-  void slices(const TracePart& part, const TraceProcess& process, Uuid first_track) {
+  void slices(const TracedPlan& part, const TraceProcess& process, Uuid first_track) {
     std::vector<std::tuple<std::int64_t, std::uint32_t, bool>> moments;
     moments.reserve(2 * process.slices.size());
     for (std::uint32_t i = 0; i < process.slices.size(); ++i) {
@@ -136,7 +136,7 @@ class Writer {
     }
   }
 
-  static void begin(const TracePart& part, std::uint32_t id, const TraceSlice& slice, pbf_builder<EventField>& event) {
+  static void begin(const TracedPlan& part, std::uint32_t id, const TraceSlice& slice, pbf_builder<EventField>& event) {
     const Op& op = part.plan->ops[id];
     const std::string_view phase = name_of(op.phase);
     const std::string_view name = slice_name(op);
@@ -166,9 +166,9 @@ class Writer {
 
 }  // namespace
 
-std::string perfetto_trace(std::span<const TracePart> parts) {
+std::string perfetto_trace(std::span<const TracedPlan> parts) {
   Writer writer;
-  for (const TracePart& part : parts) writer.process(part);
+  for (const TracedPlan& part : parts) writer.process(part);
   return writer.take();
 }
 
