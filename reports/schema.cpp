@@ -42,6 +42,13 @@ constexpr std::pair<std::string_view, Json (*)()> kAnswers[] = {
     {"explain", schema::explain_answer}, {"layout", schema::layout_answer},
     {"check", schema::check_answer},     {"score", schema::score_answer},
     {"diff", schema::diff_answer},
+    {"run", schema::run_answer},
+    {"run-numbers", schema::run_numbers_answer},
+    {"train", schema::train_answer},
+    {"equivalence", schema::equivalence_answer},
+    {"life-equivalence", schema::life_equivalence_answer},
+    {"checkpoint", schema::checkpoint_answer},
+    {"calibrate", schema::calibrate_answer},
 };
 
 /// Without the ban on other keys, which the same version of an answer may bring.

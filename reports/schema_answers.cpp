@@ -1,5 +1,6 @@
 // Schemas of the answers about a job: plan, simulate, explain, layout.
 #include "models/job_words.hpp"
+#include "models/plan.hpp"
 #include "reports/schema_parts.hpp"
 
 namespace ebb::reports::schema {
@@ -7,33 +8,32 @@ namespace ebb::reports::schema {
 namespace {
 
 std::vector<Field> candidate_fields() {
-  return {
-      {"policy", choice("How optimizer state moves.", policy_choices()), required},
-      {"chunk_numel", nullable(integer("Elements of a chunk (chunked, pipelined).")), required},
-      {"chunk_size_mb", nullable(integer("MiB of moments in a chunk (windowed).")), required},
-      {"fraction", nullable(number("Part of the state that moves (windowed, cpu-adam).")), required},
-      {"slots", nullable(integer("Device slots (pipelined).")), required},
-      {"flags", text("Megatron's flags, to paste."), required},
-      {"requires", text("Which Megatron accepts them."), required},
-      {"deployable", boolean("Whether the Megatron in question does."), required},
-      {"feasible", boolean("Whether it fits all budgets."), required},
-      {"device_peak_bytes", bytes("Highest live device memory, allocated."), required},
-      {"device_reserved_bytes", bytes("What its allocator reserves at most: compared with the budget."), required},
-      {"device_reserved_likely_bytes", bytes("What it reserves most likely."), required},
-      {"deciding_phase", text("The phase with that peak."), required},
-      {"device_resume_bytes", bytes("What a run that resumes from a checkpoint reserves; 0: not looked at."), required},
-      {"device_between_steps_bytes", bytes("Live device memory between steps."), required},
-      {"host_pinned_bytes_per_rank", bytes("Pinned host memory of a rank."), required},
-      {"host_pinned_bytes_per_host", bytes("Pinned memory of a host."), required},
-      {"host_pageable_bytes_per_host", bytes("Pageable memory of a host for optimizer state."), required},
-      {"optimizer_seconds", seconds("The optimizer's part of a step."), required},
-      {"step_seconds", seconds("A whole steady step."), required},
-      {"slowdown", number("Step against that of resident, less 1."), required},
-      {"first_step_seconds", seconds("The first step, which makes state and pins memory."), required},
-      {"second_step_seconds", seconds("The second."), required},
-      {"first_steps_pinned_bytes", bytes("Pinned memory that they make."), required},
-      {"reason", text("Why it is not the answer; empty: it is, or could be."), required},
-      {"device_terms", named_bytes("What is alive at the peak."), required}};
+  return {{"policy", choice("How optimizer state moves.", policy_choices()), required},
+          {"chunk_numel", nullable(integer("Elements of a chunk (chunked, pipelined).")), required},
+          {"chunk_size_mb", nullable(integer("MiB of moments in a chunk (windowed).")), required},
+          {"fraction", nullable(number("Part of the state that moves (windowed, cpu-adam).")), required},
+          {"slots", nullable(integer("Device slots (pipelined).")), required},
+          {"flags", texts("Megatron's flags: the words of a command line."), required},
+          {"requires", text("Which Megatron takes them; empty: any."), required},
+          {"deployable", boolean("Whether the Megatron in question takes them."), required},
+          {"feasible", boolean("Whether it fits all budgets."), required},
+          {"device_peak_bytes", bytes("Highest live device memory, allocated."), required},
+          {"device_reserved_bytes", bytes("What the allocator reserves at most: compared with the budget."), required},
+          {"device_reserved_likely_bytes", bytes("What it reserves most likely."), required},
+          {"deciding_phase", text("The phase that decides device_reserved_bytes."), required},
+          {"device_resume_bytes", bytes("What a load with optimizer state reserves."), required},
+          {"device_between_steps_bytes", bytes("Live device memory between steps."), required},
+          {"host_pinned_bytes_per_rank", bytes("Pinned host memory of a rank."), required},
+          {"host_pinned_bytes_per_host", bytes("Pinned memory of a host."), required},
+          {"host_pageable_bytes_per_host", bytes("Pageable memory of a host for optimizer state."), required},
+          {"optimizer_seconds", seconds("The optimizer's part of a step."), required},
+          {"step_seconds", seconds("A whole steady step."), required},
+          {"slowdown", number("Step over that of resident."), required},
+          {"first_step_seconds", seconds("The first step, which makes state and pins memory."), required},
+          {"second_step_seconds", seconds("The second."), required},
+          {"first_steps_pinned_bytes", bytes("Host bytes that a rank pins in these two."), required},
+          {"reason", text("Why it is the answer or is not."), required},
+          {"device_terms", named_bytes("What is alive at the peak."), required}};
 }
 
 std::vector<Field> header_fields() {
@@ -53,8 +53,8 @@ std::vector<Field> header_fields() {
 std::vector<Field> phase_fields(bool with_terms) {
   std::vector<Field> fields = {
       {"name", text("The phase."), required},
-      {"variant", text("Which of its kinds; empty: there is one."), required},
-      {"later", boolean("Of a later start of the same run."), required},
+      {"variant", text("Which of its kinds; may be empty."), required},
+      {"later", boolean("A resume that the job does not begin with."), required},
       {"in_step", boolean("Part of a steady step."), required},
       {"seconds", seconds("How long it takes."), required},
       {"exposed_seconds", seconds("What the step waits for in it."), required},
@@ -63,8 +63,8 @@ std::vector<Field> phase_fields(bool with_terms) {
       {"rank", integer("The rank with the highest peak."), required},
       {"device_peak_bytes", bytes("Highest live device memory, allocated."), required},
       {"device_reserved_likely_bytes", bytes("What the allocator reserves most likely."), required},
-      {"device_reserved_bytes", bytes("What it reserves by the simulation."), required},
-      {"device_upper_bytes", bytes("What it reserves at most."), required},
+      {"device_reserved_bytes", bytes("What the decision goes by."), required},
+      {"device_upper_bytes", bytes("device_peak_bytes and all of uncertainty."), required},
       {"uncertainty", named_bytes("What makes the difference."), required},
       {"device_allocated_after_bytes", bytes("Live when the phase ends."), required},
       {"device_reserved_after_bytes", bytes("Reserved when the phase ends."), required},
@@ -105,14 +105,14 @@ Json simulate_answer() {
   return answer("simulate", "ebb simulate: one policy.",
                 joined(joined(candidate_fields(),
                               {{"phases", list("Its life, phase by phase.", object("", phase_fields(false))), required},
-                               {"host_limits", texts("What in the host's memory does not fit."), required}}),
+                               {"host_limits", texts("What stands against pinning that much."), required}}),
                        header_fields()));
 }
 
 Json explain_answer() {
   return answer("explain", "ebb explain: what a number consists of.",
                 joined(joined(candidate_fields(),
-                              {{"chosen", boolean("Whether Ebb chose this policy."), required},
+                              {{"chosen", text("Why this candidate."), required},
                                {"phase", nullable(text("The phase that was asked for.")), required},
                                {"phases", list("Its life, phase by phase.", object("", phase_fields(true))), required},
                                {"curve_rank", integer("Whose memory the curve is.")},

@@ -30,5 +30,13 @@ Json layout_answer();
 Json check_answer();
 Json score_answer();
 Json diff_answer();
+// Of ebb-replay:
+Json run_answer();
+Json run_numbers_answer();
+Json train_answer();
+Json equivalence_answer();
+Json life_equivalence_answer();
+Json checkpoint_answer();
+Json calibrate_answer();
 
 }  // namespace ebb::reports::schema

@@ -33,6 +33,22 @@ Json mtp_schema() {
   return object("Multi-token prediction.", {{"layers", yaml_count("Extra transformer layers.", 1, 100), required}});
 }
 
+/// Where layers are dense, and where experts do not say their own size, the model has to.
+Json dense_size_rule() {
+  const Json all_are_moe = {{"first_dense_layers", {{"enum", {0}}}},
+                            {"layer_freq", {{"enum", {1}}}},
+                            {"layer_pattern", {{"pattern", "^1*$"}}}};
+  const Json experts_say_it = {{"required", {"moe"}},
+                               {"properties", {{"moe", {{"required", {"ffn"}}, {"properties", all_are_moe}}}}}};
+  return {{"anyOf", Json::array({{{"required", {"ffn"}}}, experts_say_it})}};
+}
+
+/// A learned embedding has so many rows.
+Json positions_rule() {
+  const Json learned = {{"required", {"positions"}}, {"properties", {{"positions", {{"const", "learned"}}}}}};
+  return {{"anyOf", Json::array({{{"required", {"max_positions"}}}, {{"not", learned}}})}};
+}
+
 }  // namespace
 
 Json model_schema() {
@@ -64,8 +80,7 @@ Json model_schema() {
         yaml_count("The publisher's total, without padding of the vocabulary and without MTP.", 1, kMostParameters)},
        {"published_rounding", yaml_count("... is known to within plus or minus this; 0: exact.", 0, kMostParameters)},
        {"vocab_divisible_by", yaml_count("Megatron's --make-vocab-size-divisible-by (128).")}});
-  // A model without MoE has dense layers.
-  schema["anyOf"] = Json::array({{{"required", {"ffn"}}}, {{"required", {"moe"}}}});
+  schema["allOf"] = Json::array({dense_size_rule(), positions_rule()});
   return schema;
 }
 

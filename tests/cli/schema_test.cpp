@@ -26,11 +26,12 @@ Json closed(Json schema) {
 }
 
 void check_valid(const Json& document, const std::string& name) {
-  INFO(name);
-  CHECK(SchemaValidator(closed(schema_of(name))).fault_of(document).empty());
-  INFO(SchemaValidator(closed(schema_of(name))).fault_of(document));
+  const Json schema = schema_of(name);
+  const SchemaValidator validator(closed(schema));
+  INFO(name << "\n" << validator.fault_of(document));
+  CHECK(validator.accepts(document));
   CHECK(document["format"] == "ebb-" + name);
-  CHECK(schema_of(name)["$id"] == "urn:ebb:schema:" + name + ":" + document["version"].dump());
+  CHECK(schema["$id"] == "urn:ebb:schema:" + name + ":" + document["version"].dump());
 }
 
 /// One command with --json: its answer is `name`.
@@ -74,7 +75,7 @@ TEST_CASE("answers about one policy are valid") {
   check_answer("explain " + kMeasured + " --phase step", "answer-explain");
   check_answer("explain " + kMeasured + " --policy resident", "answer-explain");
   check_answer("check " + kMeasured, "answer-check");
-  check_answer("check " + kMeasured + " --policy chunked --chunk-numel 1e8 --megatron main", "answer-check", 1);
+  check_answer("check " + kMeasured + " --policy chunked --chunk-numel 1e8 --megatron main", "answer-check", 2);
 }
 
 TEST_CASE("plans and timelines are valid, predicted and measured, and so are the answers about them") {
