@@ -26,6 +26,8 @@ inline constexpr Choice<RecomputeGranularity> kGranularities[] = {{"none", Recom
                                                                   {"selective", RecomputeGranularity::selective},
                                                                   {"full", RecomputeGranularity::full}};
 inline const Choice<std::string> kRecomputeMethods[] = {{"uniform", "uniform"}, {"block", "block"}};
+inline constexpr std::string_view kRecomputeModules[] = {"core_attn", "moe_act", "layernorm",     "mla_up_proj",
+                                                         "mlp",       "moe",     "shared_experts"};
 inline constexpr Choice<Attention> kAttentions[] = {
     {"flash", Attention::flash}, {"unfused", Attention::unfused}, {"local", Attention::local}};
 inline constexpr Choice<AdamKernel> kAdamKernels[] = {{"fused", AdamKernel::fused}, {"foreach", AdamKernel::foreach}};

@@ -103,8 +103,6 @@ Precision read_precision(const YamlFields& fields) {
 }
 
 Recompute read_recompute(const YamlFields& fields) {
-  static constexpr std::string_view kModules[] = {"core_attn", "moe_act", "layernorm",     "mla_up_proj",
-                                                  "mlp",       "moe",     "shared_experts"};
   Recompute recompute;
   fields.choice<RecomputeGranularity>("granularity", recompute.granularity, kGranularities);
   const bool full = recompute.granularity == RecomputeGranularity::full;
@@ -125,10 +123,11 @@ Recompute read_recompute(const YamlFields& fields) {
     recompute.modules = {"core_attn"};
     fields.words("modules", recompute.modules);
     for (std::size_t i = 0; i < recompute.modules.size(); ++i)
-      if (std::find(std::begin(kModules), std::end(kModules), recompute.modules[i]) == std::end(kModules))
+      if (std::find(std::begin(kRecomputeModules), std::end(kRecomputeModules), recompute.modules[i]) ==
+          std::end(kRecomputeModules))
         throw InputError(fields.require("modules").entries[i].value.place,
                          fmt::format("unknown module \"{}\"", recompute.modules[i].substr(0, 40)),
-                         did_you_mean(recompute.modules[i], kModules, "modules"));
+                         did_you_mean(recompute.modules[i], kRecomputeModules, "modules"));
   }
   return recompute;
 }

@@ -1,5 +1,5 @@
 // What the JSON of plans and of timelines have in common: limits, the head of a document, candidates, one line an item.
-// For plan_json_*.cpp and timeline_file.cpp alone.
+// For plan_json_*.cpp, timeline_file.cpp and the schemas of both alone.
 #pragma once
 
 #include <fmt/format.h>

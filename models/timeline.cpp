@@ -1,14 +1,12 @@
-// summarize: one pass over the ops for the ends of phases, one sweep over memory events in time order for the peaks.
-//
-// Device memory has two curves. "Allocated" is what the allocator counts: from the allocation to the release. "Held" is
-// what nobody else can use: to the end of the release's `after` where that is later (torch's record_stream). Host
-// memory is one curve, pinned and pageable together, counted as held. Not here: rounding and fragmentation (sim/).
+// summarize: one pass over the ops for the ends of phases, one sweep over memory events (memory_curve.hpp) in time
+// order for the peaks. Of host memory there is one peak, of pinned and pageable together.
 #include "models/timeline.hpp"
 
 #include <algorithm>
 #include <array>
 
 #include "models/errors.hpp"
+#include "models/memory_curve.hpp"
 
 namespace ebb {
 namespace {
@@ -18,25 +16,6 @@ struct Moment {
   Ticks tick{0};
   std::uint32_t op = 0;
   constexpr auto operator<=>(const Moment&) const = default;
-};
-
-struct Live {
-  Bytes allocated{0};
-  Bytes held{0};
-  Bytes pinned{0};
-  Bytes pageable{0};
-
-  void add(const Buffer& buffer, MemoryEvent::What what) {
-    using What = MemoryEvent::What;
-    const Bytes change = what == What::allocate ? buffer.bytes : Bytes{-buffer.bytes.value};
-    const bool counts_held = what != What::release;
-    if (buffer.memory == Memory::device) {
-      if (what != What::hand_back) allocated += change;
-      if (counts_held) held += change;
-    } else if (counts_held) {
-      (buffer.memory == Memory::pinned ? pinned : pageable) += change;
-    }
-  }
 };
 
 /// Phases in order of appearance into `phases`, durations set; the last moment of each into the result.
@@ -64,35 +43,7 @@ std::array<Moment, kPhaseCount> phase_ends(const Plan& plan, const Timeline& tim
   return ends;
 }
 
-/// All changes of live memory, in time order.
-void collect(const Plan& plan, const Timeline& timeline, std::vector<MemoryEvent>& events) {
-  using What = MemoryEvent::What;
-  events.clear();
-  for (std::uint32_t i = 0; i < plan.ops.size(); ++i) {
-    const Op& op = plan.ops[i];
-    if (op.kind != OpKind::allocate && op.kind != OpKind::release) continue;
-    EBB_ASSERT(op.buffer.index < plan.buffers.size());
-    if (op.kind == OpKind::allocate) {
-      events.push_back({timeline.start[i], i, What::allocate});
-      continue;
-    }
-    const Ticks released = timeline.end[i];
-    Ticks handed_back = released;
-    if (op.after.valid()) {
-      EBB_ASSERT(op.after.index < plan.ops.size());
-      handed_back = std::max(released, timeline.end[op.after.index]);
-    }
-    if (handed_back == released) {
-      events.push_back({released, i, What::release_and_hand_back});
-    } else {
-      events.push_back({released, i, What::release});
-      events.push_back({handed_back, i, What::hand_back});
-    }
-  }
-  std::sort(events.begin(), events.end());
-}
-
-void raise(PhaseSummary& phase, const Live& live) {
+void raise(PhaseSummary& phase, const LiveBytes& live) {
   phase.peak_allocated = std::max(phase.peak_allocated, live.allocated);
   phase.peak_held = std::max(phase.peak_held, live.held);
 }
@@ -106,12 +57,9 @@ std::string_view name_of(TimelineSource source) {
 void summarize(const Plan& plan, const Timeline& timeline, std::vector<MemoryEvent>& scratch, StepSummary& out) {
   EBB_ASSERT(timeline.start.size() == plan.ops.size() && timeline.end.size() == plan.ops.size());
   const auto ends = phase_ends(plan, timeline, out.phases);
-  collect(plan, timeline, scratch);
+  memory_events(plan, timeline, scratch);
 
-  Live live;
-  for (const Buffer& buffer : plan.buffers) {
-    if (buffer.initial) live.add(buffer, MemoryEvent::What::allocate);
-  }
+  LiveBytes live = initial_bytes(plan);
   out.pinned = live.pinned;
   out.pageable = live.pageable;
   out.peak_allocated = live.allocated;

@@ -2,9 +2,13 @@
 // code: 0 answered, 1 answered in the negative. Bad input and a failing machine are exceptions (main.cpp: 2 and 3).
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 
 #include "models/job.hpp"
+#include "models/plan.hpp"
+#include "models/timeline.hpp"
 #include "planner/cli_options.hpp"
 #include "planner/constraints.hpp"
 #include "planner/life.hpp"
@@ -56,9 +60,25 @@ void set_offload(Job& job, const CandidateOptions& options);
 /// Budgets from the command line replace the job's; their options become the places that errors name.
 void set_budgets(Job& job, const std::optional<std::string>& device, const std::optional<std::string>& host);
 
-/// Plans of the host with the slowest rank, and when their ops would run; each only where a file is named.
-void write_host_plans(const Job& job, const Candidate& candidate, const std::optional<std::string>& plan_file,
-                      const std::optional<std::string>& timeline_file);
+/// Files beside an answer; each is written where it is named.
+struct HostFiles {
+  std::optional<std::string> plan, timeline, trace;
+  std::optional<std::string> measured;  // read: a run of the same plans, into the trace as well
+};
+
+/// Plans of the host with the slowest rank, when their ops would run, and both for a trace viewer. InputError where
+/// `measured` is of other plans.
+void write_host_files(const Job& job, const Candidate& candidate, const HostFiles& files);
+
+void write_timeline(std::span<const Plan> plans, std::span<const Timeline> timelines, const std::string& cluster,
+                    const std::string& path);
+/// With `measured` a run of these plans beside each.
+void write_trace(std::span<const Plan> plans, std::span<const Timeline> timelines,
+                 const std::optional<std::string>& measured, const std::string& path);
+
+/// Before anything is computed: InputError where --trace is of no trace format, or --measured has nowhere to go.
+void check_trace_options(const std::optional<std::string>& trace, const std::optional<std::string>& html,
+                         const std::optional<std::string>& measured);
 
 /// A file name as an argument of a command to paste.
 std::string quoted(const std::string& argument);

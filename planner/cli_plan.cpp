@@ -26,6 +26,7 @@ std::string simulate_command(const PlanOptions& options, const reports::Candidat
 }  // namespace
 
 int run_plan(const PlanOptions& options) {
+  check_trace_options(options.trace_file, options.html_file, options.measured_file);
   SearchOptions how;
   if (options.megatron) how.megatron = parse_megatron(*options.megatron, Place{"--megatron"});
   Job job = load_job_argument(options.job, options.settings);
@@ -45,9 +46,10 @@ int run_plan(const PlanOptions& options) {
         simulate_command(options, report.candidates[*result.recommended]) + "   (memory and time phase by phase)";
 
   if (result.recommended)
-    write_host_plans(job, result.candidates[*result.recommended].candidate, options.plan_file, options.timeline_file);
+    write_host_files(job, result.candidates[*result.recommended].candidate,
+                     {options.plan_file, options.timeline_file, options.trace_file, options.measured_file});
   else
-    for (const auto& file : {options.plan_file, options.timeline_file})
+    for (const auto& file : {options.plan_file, options.timeline_file, options.trace_file})
       if (file) remark(fmt::format("nothing fits, so nothing was written to {}", *file));
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return result.recommended ? 0 : 1;

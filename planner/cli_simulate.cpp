@@ -22,13 +22,6 @@ namespace ebb::cli {
 
 namespace {
 
-void write_timeline(std::span<const Plan> plans, std::span<const Timeline> timelines, const std::string& cluster,
-                    const std::string& path) {
-  TimelineFile file = prediction_of(plans, timelines, cluster);
-  file.provenance = {{"ebb", EBB_VERSION}};
-  write_file(path, to_json(file));
-}
-
 /// Options that describe a job's candidate say nothing about a plan.
 void require_plan_options(const SimulateOptions& o) {
   const std::pair<const char*, bool> others[] = {{"--policy", o.candidate.policy.has_value()},
@@ -67,6 +60,7 @@ int simulate_plan(const SimulateOptions& options) {
                             rank.memory.live_peak, rank.memory.pinned, rank.memory.pageable});
   }
   if (options.timeline_file) write_timeline(plans, timelines, cluster.name, *options.timeline_file);
+  if (options.trace_file) write_trace(plans, timelines, options.measured_file, *options.trace_file);
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return 0;
 }
@@ -81,6 +75,8 @@ Bytes checkpoint_bytes(const Plan& plan) {
 int simulate_life(const SimulateOptions& options, const Job& job, const Candidate& candidate) {
   if (options.timeline_file)
     throw InputError({"--timeline"}, "a life has a timeline for each of its parts", "leave it out beside --life");
+  if (options.measured_file)
+    throw InputError({"--measured"}, "ebb-replay measures a step, not a life", "leave it out beside --life");
   const HostPlans life = [&] {
     const Activity activity("planning the life");
     return host_life(job, candidate);
@@ -99,22 +95,15 @@ int simulate_life(const SimulateOptions& options, const Job& job, const Candidat
                             rank.memory.live_peak, checkpoint_bytes(plan)});
   }
   if (options.plan_file) write_file(*options.plan_file, to_json(life.plans));
+  if (options.trace_file) write_trace(life.plans, life.timelines, {}, *options.trace_file);
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return 0;
 }
 
 }  // namespace
 
-void write_host_plans(const Job& job, const Candidate& candidate, const std::optional<std::string>& plan_file,
-                      const std::optional<std::string>& timeline_file) {
-  if (!plan_file && !timeline_file) return;
-  const Activity activity("planning the host");
-  const HostPlans host = host_plans(job, candidate);
-  if (plan_file) write_file(*plan_file, to_json(host.plans));
-  if (timeline_file) write_timeline(host.plans, host.timelines, job.cluster.name, *timeline_file);
-}
-
 int run_simulate(const SimulateOptions& options) {
+  check_trace_options(options.trace_file, options.html_file, options.measured_file);
   if (options.plan) return simulate_plan(options);
   if (options.job.empty()) throw InputError({}, "JOB is required", "see ebb simulate --help");
   Job job = load_job_argument(options.job, options.settings);
@@ -133,7 +122,8 @@ int run_simulate(const SimulateOptions& options) {
   const Life life = life_of(job, answer);
   report.phases = report_of(life);
   report.host_limits = life.host_limits;
-  write_host_plans(job, candidate, options.plan_file, options.timeline_file);
+  write_host_files(job, candidate,
+                   {options.plan_file, options.timeline_file, options.trace_file, options.measured_file});
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return 0;
 }

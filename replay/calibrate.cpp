@@ -22,6 +22,7 @@
 #include "replay/calibrate_figures.hpp"
 #include "replay/calibrate_measure.hpp"
 #include "replay/run_facts.hpp"
+#include "reports/answer_head.hpp"
 
 namespace ebb::replay {
 namespace {
@@ -65,7 +66,7 @@ std::string table_text(const Calibration& calibration, const std::string& base) 
 }
 
 std::string json_text(const Calibration& calibration, const CalibrateOptions& options, const std::string& base) {
-  Json json;
+  Json json = reports::answer_head("calibrate");
   json["cluster"] = options.output.string();
   json["base"] = base;
   json["figures"] = Json::array();

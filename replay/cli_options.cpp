@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "models/errors.hpp"
 #include "models/quantity_text.hpp"
 #include "replay/cli_words.hpp"
+#include "reports/trace.hpp"
 
 namespace ebb::replay::cli {
 
@@ -19,6 +21,7 @@ void add_run(CLI::App& app, RunOptions& o, Words& words) {
       ->required()
       ->type_name("");
   add_text(*command, "-o", words.output, "write the measured timeline; of several plans into this directory", "FILE");
+  add_text(*command, "--trace", words.trace, "also write a trace: .pftrace (Perfetto) or .json (Chrome)", "FILE");
   add_choice(*command, "--device", words.device, "what runs it; the cpu computes the numbers alone (default gpu)",
              "WHICH", {"gpu", "cpu"});
   add_text(*command, "--devices", words.devices, "one GPU for each rank of the plan, e.g. 0,1", "LIST");
@@ -64,15 +67,20 @@ void add_checkpoint(CLI::App& app, CheckpointOptions& o) {
 void complete(RunOptions& o, const Words& words) {
   constexpr std::int64_t kMostSteps = 1'000'000;
   o.output = words.output;
+  o.trace = words.trace;
   o.device = device_of(words.device, Device::gpu);
   o.execute.devices = devices_of(words.devices);
   o.execute.slow = stream_of(words.slow);
   o.execute.warmups = static_cast<int>(count(words.warmups, "--warmups", o.execute.warmups, 0, kMostSteps));
   o.execute.repeats = static_cast<int>(count(words.repeats, "--repeats", o.execute.repeats, 1, kMostSteps));
   o.execute.training.seed = static_cast<std::uint64_t>(count(words.seed, "--seed", 1, 0, INT64_MAX));
-  if (o.device == Device::cpu && o.output)
-    throw InputError({.file = "-o"}, "the CPU computes the plan's numbers and has no times to write",
-                     "leave it out, or run with --device gpu");
+  for (const auto& [option, file] : {std::pair("-o", o.output), std::pair("--trace", o.trace)})
+    if (o.device == Device::cpu && file)
+      throw InputError({.file = option}, "the CPU computes the plan's numbers and has no times to write",
+                       "leave it out, or run with --device gpu");
+  if (o.trace) reports::trace_format_of(*o.trace);
+  if (o.trace && o.plans.size() > 1)
+    throw InputError({.file = "--trace"}, "a trace is of one plan", "run one plan at a time");
 }
 
 void complete(CalibrateOptions& o, const Words& words) {

@@ -20,6 +20,7 @@ enum class Device { gpu, cpu };
 struct RunOptions {
   std::vector<std::string> plans;
   std::optional<std::string> output;
+  std::optional<std::string> trace;  // of one plan
   Device device = Device::gpu;
   ExecuteOptions execute;
   bool json = false;

@@ -8,6 +8,7 @@
 #include "models/quantity_text.hpp"
 #include "models/text_output.hpp"
 #include "replay/checkpoint/checkpoint.hpp"
+#include "reports/answer_head.hpp"
 
 namespace ebb::replay {
 
@@ -43,7 +44,8 @@ std::string to_text(const checkpoint::Reader& reader, const CheckpointOptions& o
 
 std::string to_json(const checkpoint::Reader& reader, const CheckpointOptions& options) {
   const checkpoint::Description& what = reader.description();
-  Json json = {{"checkpoint", reader.path()},
+  Json json = reports::answer_head("checkpoint");
+  json.update({{"checkpoint", reader.path()},
                {"job", what.job},
                {"step", what.place.steps},
                {"adam_steps", what.place.adam_steps},
@@ -51,7 +53,7 @@ std::string to_json(const checkpoint::Reader& reader, const CheckpointOptions& o
                {"ranks", what.ranks},
                {"bytes", reader.bytes().value},
                {"elements", elements_of(reader).value},
-               {"hashes_checked", options.hashes}};
+               {"hashes_checked", options.hashes}});
   for (const auto& [state, name] : kStates)
     if (const std::optional<Dtype> type = reader.type(state))
       json["states"][name] = {{"type", name_of(*type)}, {"content", fmt::format("{:016x}", reader.content(state))}};

@@ -10,6 +10,7 @@
 #include "replay/plan_files.hpp"
 #include "replay/run_facts.hpp"
 #include "replay/run_report.hpp"
+#include "reports/trace.hpp"
 
 namespace ebb::replay::cli {
 
@@ -40,10 +41,18 @@ TimelineFile timeline_of(const PlanFile& file, const RunResult& run) {
   return timeline;
 }
 
+void write_trace(const PlanFile& file, const RunResult& run, const std::string& path) {
+  std::vector<Timeline> timelines;
+  for (const RankRun& rank : run.ranks)
+    timelines.push_back(reports::timeline_of(rank.timeline, TimelineSource::measured));
+  reports::write_trace(*file.plans, timelines, path, "ebb-replay " EBB_VERSION);
+}
+
 std::string on_gpus(const RunOptions& options, const PlanFile& file) {
   const RunResult run = execute(file.programs, options.execute);
   if (!run.first_process) return "";  // the first of several processes has all ranks and reports
   if (options.output) write_text_file(timeline_name(options, file.name), to_json(timeline_of(file, run)));
+  if (options.trace) write_trace(file, run, *options.trace);
   return options.json ? to_json(run) : to_text(run);
 }
 

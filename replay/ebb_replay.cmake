@@ -28,7 +28,8 @@ add_library(ebb_replay_options STATIC
   cli_train.cpp
   cli_words.cpp
 )
-target_link_libraries(ebb_replay_options PUBLIC ebb_replay_command ebb_calibrate PRIVATE ebb_command_line fmt::fmt)
+target_link_libraries(ebb_replay_options PUBLIC ebb_replay_command ebb_calibrate PRIVATE ebb_command_line ebb_reports
+                                                                                      fmt::fmt)
 target_compile_definitions(ebb_replay_options PRIVATE EBB_VERSION="${PROJECT_VERSION}")
 
 add_executable(ebb-replay
@@ -37,5 +38,5 @@ add_executable(ebb-replay
   command_train.cpp
   main.cpp
 )
-target_link_libraries(ebb-replay PRIVATE ebb_replay_options fmt::fmt)
+target_link_libraries(ebb-replay PRIVATE ebb_replay_options ebb_reports fmt::fmt)
 target_compile_definitions(ebb-replay PRIVATE EBB_VERSION="${PROJECT_VERSION}")

@@ -7,6 +7,7 @@
 #include "models/json_fields.hpp"
 #include "models/quantity_text.hpp"
 #include "replay/equivalence.hpp"
+#include "reports/answer_head.hpp"
 #include "reports/table.hpp"
 
 namespace ebb::replay {
@@ -63,9 +64,13 @@ std::string to_text(const Equivalence& equivalence) {
 }
 
 std::string to_json(const Equivalence& equivalence) {
-  Json json = {{"policy", equivalence.policy},      {"device", equivalence.on_gpu ? "gpu" : "cpu"},
-               {"equivalent", equivalence.holds()}, {"equal", equivalence.equal()},
-               {"lower", equivalence.lower()},      {"verdict", verdict(equivalence)}};
+  Json json = reports::answer_head("equivalence");
+  json.update({{"policy", equivalence.policy},
+               {"device", equivalence.on_gpu ? "gpu" : "cpu"},
+               {"equivalent", equivalence.holds()},
+               {"equal", equivalence.equal()},
+               {"lower", equivalence.lower()},
+               {"verdict", verdict(equivalence)}});
   json["orders"] = Json::array();
   for (const OrderResult& order : equivalence.orders) {
     Json one = {{"order", order.order}, {"equal", order.difference.empty()}};

@@ -7,6 +7,7 @@
 #include "models/json_fields.hpp"
 #include "models/quantity_text.hpp"
 #include "replay/life_equivalence.hpp"
+#include "reports/answer_head.hpp"
 #include "reports/table.hpp"
 
 namespace ebb::replay {
@@ -110,7 +111,8 @@ std::string to_text(const LifeEquivalence& e) {
 }
 
 std::string to_json(const LifeEquivalence& e) {
-  Json json = {{"policy", e.policy},
+  Json json = reports::answer_head("life-equivalence");
+  json.update({{"policy", e.policy},
                {"device", e.on_gpu ? "gpu" : "cpu"},
                {"equivalent", e.holds()},
                {"equal", e.equal()},
@@ -120,7 +122,7 @@ std::string to_json(const LifeEquivalence& e) {
                {"ranks", e.ranks},
                {"other_ranks", e.other_ranks},
                {"life", to_text(e.shape)},
-               {"disturbed", to_text(e.disturbed)}};
+               {"disturbed", to_text(e.disturbed)}});
   json["orders"] = Json::array();
   for (const OrderResult& order : e.orders) {
     Json one = {{"order", order.order}, {"equal", order.difference.empty()}};

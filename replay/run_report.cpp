@@ -10,6 +10,7 @@
 #include "models/json_fields.hpp"
 #include "models/quantity_text.hpp"
 #include "replay/memory_json.hpp"
+#include "reports/answer_head.hpp"
 #include "reports/table.hpp"
 
 namespace ebb::replay {
@@ -141,7 +142,7 @@ std::string to_text(const RunResult& run) {
 }
 
 std::string to_json(const RunResult& run) {
-  Json json;
+  Json json = reports::answer_head("run");
   json["ranks"] = Json::array();
   for (const RankRun& rank : run.ranks) {
     const LinkRates rates = link_rates(rank.timeline);
@@ -174,7 +175,7 @@ std::string numbers_text(std::span<const RankNumbers> ranks, std::span<const Pro
 }
 
 std::string numbers_json(std::span<const RankNumbers> ranks, std::span<const Program> programs) {
-  Json json;
+  Json json = reports::answer_head("run-numbers");
   json["ranks"] = Json::array();
   for (std::size_t r = 0; r < ranks.size(); ++r)
     json["ranks"].push_back({{"rank", programs[r].plan->rank},

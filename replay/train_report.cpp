@@ -8,6 +8,7 @@
 
 #include "models/quantity_text.hpp"
 #include "replay/memory_json.hpp"
+#include "reports/answer_head.hpp"
 #include "reports/table.hpp"
 
 namespace ebb::replay {
@@ -133,12 +134,13 @@ std::string to_text(const TrainResult& result) {
 }
 
 std::string to_json(const TrainResult& result) {
-  Json json = {{"from", result.script.from.empty() ? Json() : Json(result.script.from)},
+  Json json = reports::answer_head("train");
+  json.update({{"from", result.script.from.empty() ? Json() : Json(result.script.from)},
                {"parameters_only", result.script.parameters},
                {"first", result.script.first},
                {"saves", result.script.saves},
                {"ranks", Json::array()},
-               {"checkpoints", Json::array()}};
+               {"checkpoints", Json::array()}});
   for (std::size_t r = 0; r < result.run.ranks.size(); ++r) json["ranks"].push_back(rank_json(result, r));
   for (const CheckpointTotal& total : checkpoint_totals(result.run.ranks))
     json["checkpoints"].push_back({{"saved", total.saved},

@@ -66,7 +66,7 @@ void append(Json& json, const Header& header) {
 std::string finish(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 std::string to_json(const PlanReport& report) {
-  Json json;
+  Json json = answer_head("plan");
   json["recommendation"] = report.recommended ? json_of(report.candidates[*report.recommended]) : Json(nullptr);
   json["candidates"] = Json::array();
   for (const Candidate& candidate : report.candidates) json["candidates"].push_back(json_of(candidate));
@@ -79,7 +79,8 @@ std::string to_json(const PlanReport& report) {
 }
 
 std::string to_json(const SimulateReport& report) {
-  Json json = json_of(report.candidate);
+  Json json = answer_head("simulate");
+  json.update(json_of(report.candidate));
   json["phases"] = json_of(report.phases, false);
   json["host_limits"] = report.host_limits;
   append(json, report.header);
@@ -87,7 +88,7 @@ std::string to_json(const SimulateReport& report) {
 }
 
 std::string to_json(const LayoutReport& report) {
-  Json json;
+  Json json = answer_head("layout");
   json["rank"] = report.rank;
   json["coordinates"] = report.coordinates;
   json["owned_numel"] = report.owned.value;

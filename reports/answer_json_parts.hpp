@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reports/answer.hpp"
+#include "reports/answer_head.hpp"
 
 namespace ebb::reports {
 

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/answer_head.hpp"
+
 namespace ebb::reports {
 
 namespace {
@@ -24,7 +26,7 @@ Json to_json(const std::vector<BrokenRule>& list) {
 }  // namespace
 
 std::string to_json(const CheckReport& report) {
-  Json json;
+  Json json = answer_head("check");
   json["job"] = report.job;
   json["model"] = report.model;
   json["cluster"] = report.cluster;

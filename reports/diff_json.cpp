@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/answer_head.hpp"
+
 namespace ebb::reports {
 
 namespace {
@@ -77,7 +79,7 @@ Json json_of(const DiffRank& rank) {
 }  // namespace
 
 std::string to_json(const DiffReport& report) {
-  Json json;
+  Json json = answer_head("diff");
   json["verdict"] = report.decides().verdict;
   json["failures"] = report.failures;
   json["fail_above"] = report.fail_above;

@@ -46,7 +46,8 @@ Json json_of(const std::vector<Phase>& phases, bool with_terms) {
 }
 
 std::string to_json(const ExplainReport& report) {
-  Json json = json_of(report.candidate);
+  Json json = answer_head("explain");
+  json.update(json_of(report.candidate));
   json["chosen"] = report.chosen;
   json["phase"] = report.phase ? Json(*report.phase) : Json(nullptr);
   json["phases"] = json_of(report.phases, true);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/quantity_text.hpp"
+#include "reports/answer_head.hpp"
 #include "reports/answer_text_parts.hpp"
 
 namespace ebb::reports {
@@ -21,7 +22,7 @@ std::string to_text(const PlanTimes& report, const Style& style) {
 
 std::string to_json(const PlanTimes& report) {
   using Json = nlohmann::ordered_json;
-  Json json;
+  Json json = answer_head("plan-times");
   json["job"] = report.job;
   json["plan_file"] = report.plan_file;
   json["cluster"] = report.cluster;
@@ -51,7 +52,7 @@ std::string to_text(const LifeTimes& report, const Style& style) {
 
 std::string to_json(const LifeTimes& report) {
   using Json = nlohmann::ordered_json;
-  Json json;
+  Json json = answer_head("life");
   json["job"] = report.job;
   json["policy"] = report.policy;
   json["cluster"] = report.cluster;

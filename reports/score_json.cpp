@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/answer_head.hpp"
+
 namespace ebb::reports {
 
 namespace {
@@ -49,7 +51,7 @@ Json to_json(const ErrorSummary& s) {
 }  // namespace
 
 std::string to_json(const ScoreReport& report) {
-  Json json;
+  Json json = answer_head("score");
   json["cases"] = Json::array();
   for (const ScoreCase& c : report.cases) json["cases"].push_back(to_json(c));
   json["allocated"] = to_json(summarize(allocated_errors(report)));

@@ -1,11 +1,12 @@
 # Runs the built program, over every job of the library.
-ebb_test(cli_tests LIBS nlohmann_json::nlohmann_json ebb_command SOURCES
+ebb_test(cli_tests LIBS nlohmann_json::nlohmann_json ebb_command ebb_schema_validator SOURCES
   cli/check_test.cpp
   cli/cli_test.cpp
   cli/completion_test.cpp
   cli/diff_test.cpp
   cli/library_test.cpp
   cli/progress_test.cpp
+  cli/schema_test.cpp
   cli/whole_job_test.cpp
 )
 
@@ -20,3 +21,12 @@ foreach(name cli_tests example_tests)
                                              EBB_REPLAY_BINARY="$<TARGET_FILE:ebb-replay>")
   add_dependencies(${name} ebb ebb-replay)
 endforeach()
+
+# Traces, read by Google's protoc. Without it the test is skipped; where EBB_REQUIRE_TOOLS is set (CI), it fails.
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND)
+  add_test(NAME trace_other_reader
+    COMMAND Python3::Interpreter "${CMAKE_CURRENT_SOURCE_DIR}/cli/read_trace.py" $<TARGET_FILE:ebb>
+            "${PROJECT_SOURCE_DIR}")
+  set_tests_properties(trace_other_reader PROPERTIES SKIP_RETURN_CODE 77)
+endif()

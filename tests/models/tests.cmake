@@ -1,4 +1,12 @@
-ebb_test(models_tests LIBS ebb_models nlohmann_json::nlohmann_json SOURCES
+# Schemas are read by valijson, compiled once.
+find_path(EBB_VALIJSON_INCLUDE_DIR valijson/validator.hpp REQUIRED)
+add_library(ebb_schema_validator STATIC schema_validator.cpp)
+target_include_directories(ebb_schema_validator SYSTEM PRIVATE "${EBB_VALIJSON_INCLUDE_DIR}")
+# GCC 12 reports a false -Wrestrict in string::replace.
+target_compile_options(ebb_schema_validator PRIVATE -Wno-restrict)
+target_link_libraries(ebb_schema_validator PUBLIC ebb_options nlohmann_json::nlohmann_json)
+
+ebb_test(models_tests LIBS ebb_models ebb_schema_validator nlohmann_json::nlohmann_json SOURCES
   models/timeline_test.cpp
   models/cluster_write_test.cpp
   models/timeline_file_test.cpp
@@ -17,6 +25,8 @@ ebb_test(models_tests LIBS ebb_models nlohmann_json::nlohmann_json SOURCES
   models/plan_json_test.cpp
   models/quantity_text_test.cpp
   models/run_settings_yaml_test.cpp
+  models/schema_json_test.cpp
+  models/schema_yaml_test.cpp
   models/text_file_test.cpp
   models/units_test.cpp
   models/yaml_fuzz_test.cpp

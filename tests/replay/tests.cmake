@@ -50,3 +50,9 @@ if(EBB_HAVE_CUDA)
 endif()
 # A textbook's roundings, like the kernels' references: one to each operation.
 set_source_files_properties(replay/oracle_test.cpp PROPERTIES COMPILE_OPTIONS "-ffp-contract=off")
+ebb_test(replay_schema_tests LIBS ebb_replay_command ebb_reports ebb_schema_validator nlohmann_json::nlohmann_json SOURCES
+  replay/schema_replay_test.cpp
+)
+target_compile_definitions(replay_schema_tests PRIVATE EBB_REPLAY_BINARY="$<TARGET_FILE:ebb-replay>"
+                                                       EBB_BINARY="$<TARGET_FILE:ebb>")
+add_dependencies(replay_schema_tests ebb-replay ebb)
