@@ -55,8 +55,8 @@ Finding memory(const HostFacts& facts, const Need& need) {
   if (!need) return found;
   found.consequence = wanted_text(*need);
   if (wanted(*need) > *limits.total) {
-    // A virtual machine may be given more while it is used.
     found.verdict = is_virtual(facts) && !facts.wsl ? Verdict::note : Verdict::problem;
+    if (found.verdict == Verdict::note) found.consequence += "; a virtual machine may be given more while it is used";
     found.cure = "use a host with more memory, or offload less (ebb plan --host-budget)";
   } else if (limits.available && wanted(*need) > *limits.available) {
     found.verdict = is_virtual(facts) ? Verdict::note : Verdict::problem;
@@ -166,7 +166,7 @@ Finding driver(const HostFacts& facts, const Need& need) {
   } else {
     found.verdict = need ? Verdict::problem : Verdict::note;
     found.figure = "no NVIDIA driver";
-    found.consequence = "ebb plans here; nothing trains here, and ebb-replay runs with --device cpu alone";
+    found.consequence = "ebb plans here, ebb-replay runs with --device cpu; nothing trains";
     found.cure = need ? "run this on the host that trains" : "";
   }
   return found;

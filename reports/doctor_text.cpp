@@ -11,7 +11,8 @@ namespace {
 constexpr std::size_t kColumns = 100;
 constexpr std::size_t kIndent = 21;  // topic and verdict
 
-/// Words of `text` in lines that end before kColumns, the first behind `head`, which is kIndent wide on a terminal.
+/// Words of `text` in lines that end before kColumns, the first behind `head`, which is kIndent wide on a terminal, the
+/// others indented like it.
 std::string wrapped(const std::string& head, const std::string& text) {
   std::string lines = head;
   std::size_t column = kIndent;
@@ -46,10 +47,13 @@ std::string paragraph(const HostFinding& finding, const Style& style) {
 std::string title(const DoctorReport& report, const Style& style) {
   if (!report.plan) return style.bold("this host, for offloading in general") + " (ebb doctor JOB: for a job's plan)\n";
   const PlanNeed& plan = *report.plan;
-  if (plan.policy.empty()) return style.bold(fmt::format("this host, for {}", plan.job)) + "\n";
-  return fmt::format("{}: {}; each of {} host{} pins {} and holds {} besides\n",
-                     style.bold(fmt::format("this host, for {}", plan.job)), plan.policy, plan.hosts,
-                     plan.hosts == 1 ? "" : "s", format_bytes(plan.pinned), format_bytes(plan.pageable));
+  std::string text = style.bold(fmt::format("this host, for {}", plan.job)) + "\n";
+  if (plan.policy.empty()) return text;
+  text += wrapped(fmt::format("{:<21}", "plan"), plan.policy);
+  return text + wrapped(fmt::format("{:<21}", "of each host"),
+                        fmt::format("{} rank{}, {} pinned, {} besides; {} host{} in all", plan.ranks,
+                                    plan.ranks == 1 ? "" : "s", format_bytes(plan.pinned), format_bytes(plan.pageable),
+                                    plan.hosts, plan.hosts == 1 ? "" : "s"));
 }
 
 std::string last_line(const DoctorReport& report) {

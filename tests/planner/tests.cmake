@@ -6,6 +6,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/compute_model_test.cpp
   planner/constraints_test.cpp
   planner/diff_test.cpp
+  planner/doctor_test.cpp
   planner/field_reports_test.cpp
   planner/first_step_test.cpp
   planner/flags_test.cpp
