@@ -56,9 +56,6 @@ std::string without_escapes(std::string_view line) {
   return plain;
 }
 
-/// " .......": at least three dots behind a blank; npos: none.
-std::size_t dots_in(std::string_view line) { return line.find(" ..."); }
-
 class Reader {
  public:
   TrainingLog take() { return std::move(log_); }
@@ -92,7 +89,10 @@ class Reader {
     const auto last = count_behind(message, "iteration ");
     const auto milliseconds = behind(message, "elapsed time per iteration (ms):");
     if (!last || !milliseconds || !(*milliseconds > 0) || *milliseconds / 1e3 > kMostSeconds) return;
-    LoggedIterations read{.last = *last, .each = {*milliseconds / 1e3}, .line = static_cast<int>(log_.lines)};
+    LoggedIterations read;
+    read.last = *last;
+    read.each = {*milliseconds / 1e3};
+    read.line = static_cast<int>(log_.lines);
     read.global_batch = count_behind(message, "global batch size:");
     read.skipped = count_behind(message, "number of skipped iterations:").value_or(0);
     read.nan = count_behind(message, "number of nan iterations:").value_or(0);
@@ -122,7 +122,10 @@ class Reader {
     const auto after = count_behind(head, "(after ");
     if (!rank || !after || head.find("iterations)") == std::string_view::npos) return;
     const std::string_view message = std::string_view(text).substr(at, next == std::string::npos ? next : next - at);
-    LoggedMemory read{.rank = *rank, .iterations = *after, .after_save = saved_};
+    LoggedMemory read;
+    read.rank = *rank;
+    read.iterations = *after;
+    read.after_save = saved_;
     read.allocated = mebibytes_behind(message, "| allocated:");
     read.max_allocated = mebibytes_behind(message, "| max allocated:");
     const bool old = message.find("| reserved:") == std::string_view::npos;
@@ -148,11 +151,11 @@ class Reader {
 
   /// Timers have a colon behind the dots, arguments have none.
   void dotted(std::string_view text) {
-    const std::size_t dots = dots_in(text);
-    if (dots == std::string_view::npos) return;
-    const std::size_t name = text.find_last_of(" \t:", dots - (dots > 0 ? 1 : 0));
-    const std::string key(text.substr(name == std::string_view::npos ? 0 : name + 1,
-                                      dots - (name == std::string_view::npos ? 0 : name + 1)));
+    const std::size_t dots = text.find(" ...");
+    if (dots == std::string_view::npos || dots == 0) return;
+    const std::size_t before = text.find_last_of(" \t:", dots - 1);
+    const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
+    const std::string key(text.substr(begin, dots - begin));
     const std::size_t end = text.find_first_not_of('.', dots + 1);
     if (key.empty() || end == std::string_view::npos) return;
     std::string_view value = text.substr(end);

@@ -4,6 +4,7 @@ ebb_test(cli_tests LIBS nlohmann_json::nlohmann_json ebb_planner SOURCES
   cli/cli_test.cpp
   cli/diff_test.cpp
   cli/doctor_test.cpp
+  cli/learn_test.cpp
   cli/whole_job_test.cpp
 )
 target_compile_definitions(cli_tests PRIVATE EBB_BINARY="$<TARGET_FILE:ebb>")

@@ -14,6 +14,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/host_bytes_test.cpp
   planner/hosts_test.cpp
   planner/layout_test.cpp
+  planner/learn_test.cpp
   planner/life_parts_test.cpp
   planner/life_plans_test.cpp
   planner/life_test.cpp
@@ -39,6 +40,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/whole_state_test.cpp
   planner/score_test.cpp
   planner/search_test.cpp
+  planner/training_log_test.cpp
   planner/uneven_pipeline_test.cpp
 )
 target_link_libraries(planner_tests PRIVATE nlohmann_json::nlohmann_json)

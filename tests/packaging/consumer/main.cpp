@@ -1,9 +1,8 @@
 // Plans a job of the library, and prints the recommended policy and its peak, as `ebb plan` would find them.
-#include <planner/constraints.hpp>
-#include <planner/search.hpp>
-
 #include <cstdio>
 #include <models/job_yaml.hpp>
+#include <planner/constraints.hpp>
+#include <planner/search.hpp>
 #include <reports/table.hpp>
 #include <string>
 
