@@ -104,6 +104,14 @@ struct Compute {
   bool operator==(const Compute&) const = default;
 };
 
+/// What a run of this job held on the device beyond what Ebb counts (`ebb learn`), on the rank where it was most.
+struct Measured {
+  Bytes resident_remainder{0};  // between steps, and so at any time after the first forward
+  Bytes peak_remainder{0};      // on top of it while forward and backward run
+
+  bool operator==(const Measured&) const = default;
+};
+
 struct Job {
   std::string name;  // file name without its extension
   std::string file;  // as given by the user; "" when made in memory
@@ -116,6 +124,7 @@ struct Job {
   Offload offload;
   Budget budget;
   Compute compute;
+  Measured measured;
   OptimizerSettings optimizer;
   ActivationSettings activations;
   RoutingSettings experts;

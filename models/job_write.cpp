@@ -100,6 +100,14 @@ void write_compute(const Compute& compute, YamlWriter& writer) {
   writer.close();
 }
 
+void write_measured(const Measured& measured, YamlWriter& writer) {
+  if (measured == Measured{}) return;
+  writer.open("measured");
+  writer.field("resident_remainder", exact_text(measured.resident_remainder));
+  writer.field("peak_remainder", exact_text(measured.peak_remainder));
+  writer.close();
+}
+
 }  // namespace
 
 std::string write_job(const Job& job, const std::string& cluster) {
@@ -130,6 +138,7 @@ std::string write_job(const Job& job, const std::string& cluster) {
     writer.close();
   }
   write_compute(job.compute, writer);
+  write_measured(job.measured, writer);
   write_run_settings(job, writer);
   return writer.text();
 }

@@ -209,6 +209,16 @@ Compute read_compute(const YamlFields& fields) {
   return compute;
 }
 
+Measured read_measured(const YamlFields& fields) {
+  Measured measured;
+  const auto read = [&](std::string_view key, Bytes& out) {
+    if (const YamlNode* node = fields.find(key)) out = parse_bytes(fields.scalar(key, *node), node->place);
+  };
+  read("resident_remainder", measured.resident_remainder);
+  read("peak_remainder", measured.peak_remainder);
+  return measured;
+}
+
 void collect_places(const YamlNode& node, const std::string& prefix, std::map<std::string, Place>& places) {
   for (const YamlEntry& entry : node.entries) {
     if (node.kind != YamlNode::Kind::map) return;
@@ -222,8 +232,8 @@ void collect_places(const YamlNode& node, const std::string& prefix, std::map<st
 }  // namespace
 
 Job read_job(const YamlNode& node, const std::string& file) {
-  std::vector<std::string_view> keys = {"model",     "cluster", "parallel", "batch",  "precision",
-                                        "recompute", "offload", "budget",   "compute"};
+  std::vector<std::string_view> keys = {"model",     "cluster", "parallel", "batch",   "precision",
+                                        "recompute", "offload", "budget",   "compute", "measured"};
   keys.insert(keys.end(), std::begin(kRunSettingKeys), std::end(kRunSettingKeys));
   const YamlFields fields(node, "", keys);
   Job job;
@@ -275,6 +285,8 @@ Job read_job(const YamlNode& node, const std::string& file) {
   if (const auto block = fields.nested("budget", {"device", "host"})) job.budget = read_budget(*block);
   if (const auto block = fields.nested("compute", {"step_seconds", "attention", "adam", "adam_by_policy"}))
     job.compute = read_compute(*block);
+  if (const auto block = fields.nested("measured", {"resident_remainder", "peak_remainder"}))
+    job.measured = read_measured(*block);
   read_run_settings(fields, job);
   collect_places(node, "", job.places);
   return job;

@@ -13,10 +13,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Where an installed program has it, wherever the installation was moved to: bin/ebb, share/ebb. "": not there.
+fs::path library_beside_program() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (error) return {};
+  const fs::path library = program.parent_path().parent_path() / "share" / "ebb";
+  return fs::is_directory(library / "clusters", error) ? library : fs::path();
+}
+
 fs::path library_root() {
   const char* chosen = std::getenv("EBB_LIBRARY");
   if (chosen != nullptr && *chosen != '\0') return chosen;
   std::error_code error;
+  static const fs::path beside = library_beside_program();
+  if (!beside.empty()) return beside;
   if (fs::is_directory(EBB_SOURCE_LIBRARY, error)) return EBB_SOURCE_LIBRARY;
   return EBB_INSTALLED_LIBRARY;
 }

@@ -1,8 +1,9 @@
 // The library of models, clusters and jobs that comes with Ebb, and the rule that turns what a user writes ("a name,
 // a path, or in place") into a file.
 //
-// The library is the directory named by the environment variable EBB_LIBRARY, else the source tree that this program
-// was built from, else the installed one. Inside it: llm/, clusters/ and jobs/.
+// The library is the directory named by the environment variable EBB_LIBRARY, else ../share/ebb beside the running
+// program (an installed one, wherever it was moved to), else the source tree that it was built from, else where it was
+// to be installed. Inside it: llm/, clusters/ and jobs/.
 #pragma once
 
 #include <cstdint>

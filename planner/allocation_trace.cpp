@@ -155,8 +155,12 @@ void RankTrace::step(StepKind kind) {
   }
   state_.begin_step(without_moments);
   columns_come();
+  trace_.term(MemoryTerm::remainder);
+  if (first) trace_.allocate(trace_.keep(), job_.measured.resident_remainder);
+  const TraceTensor more = trace_.allocate(job_.measured.peak_remainder);
   trace_.term(MemoryTerm::other);
   stage_.run();
+  trace_.release(more);
   trace_.mark(Phase::finalize);
   state_.finalize(without_moments);
   trace_.term(MemoryTerm::gradient_copies);

@@ -74,6 +74,9 @@ void add_doctor(CommandLine& line) {
   CLI::App* command = line.app.add_subcommand("doctor", "This machine, and what it means for a job's plan");
   command->add_option("JOB", o.job, "job file, Megatron-LM launch script or arguments, or config.json")->type_name("");
   add_text(*command, "--checkpoint", o.checkpoint, "where checkpoints will be saved", "DIR");
+  // In a container that has its host mounted, and in tests.
+  add_text(*command, "--root", o.root, "read DIR/proc and DIR/sys instead of this machine's", "DIR");
+  command->get_option("--root")->group("");
   add_settings(*command, o.settings);
   add_json(*command, o.json);
   command->footer("Example: ebb doctor models/jobs/llama3-8b-hgx-h200.yaml");

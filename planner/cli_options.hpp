@@ -129,6 +129,7 @@ struct SchemaOptions {
 struct DoctorOptions {
   std::optional<std::string> job;
   std::optional<std::string> checkpoint;  // directory
+  std::optional<std::string> root;        // whose /proc and /sys are read instead of this machine's
   Settings settings;
   bool json = false;
 };

@@ -84,6 +84,8 @@ Footprint footprint_of(const Job& job, const StageLayout& stage, Numel owned) {
   if (alive.shared_buffer.value > 0) footprint.resident.push_back({"gather and score buffer", alive.shared_buffer});
   if (alive.gradient_stand_ins.value > 0)
     footprint.resident.push_back({"gradient stand-ins", alive.gradient_stand_ins});
+  if (const Bytes more = job.measured.resident_remainder; more.value > 0)
+    footprint.resident.push_back({"measured remainder", more});
   footprint.activations = alive.saved;
   if (const std::int64_t stages = stages_with_input(stage); stages > 0) {
     const Bytes of_one = kLeftByStage * hidden_state_bytes(job);
@@ -91,6 +93,7 @@ Footprint footprint_of(const Job& job, const StageLayout& stage, Numel owned) {
     // At the peak of the next step one virtual stage's share is alive beside the activations, the rest is gone.
     footprint.activations = std::max(footprint.activations - (stages - 1) * of_one, Bytes{0});
   }
+  footprint.activations += job.measured.peak_remainder;
   footprint.logits = alive.turn;
   footprint.step_temporaries = gradient_copies(job, owned);
   return footprint;

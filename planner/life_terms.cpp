@@ -150,6 +150,8 @@ std::string Origin::of(MemoryTerm term, Bytes bytes) const {
       return "temporaries of the optimizer: casts, roots, un-scaled moments";
     case MemoryTerm::checkpoint:
       return checkpoint();
+    case MemoryTerm::remainder:
+      return "what a run of this job held beyond the other terms (job: measured)";
     case MemoryTerm::other:
       return "tensors without a name";
   }

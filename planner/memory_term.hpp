@@ -26,18 +26,31 @@ enum class MemoryTerm : std::uint8_t {
   backward,    // gradients of activations
   optimizer_scratch,
   checkpoint,
+  remainder,  // of a run of the job beyond all of these (ebb learn)
   other,
 };
 inline constexpr std::size_t kMemoryTerms = static_cast<std::size_t>(MemoryTerm::other) + 1;
 
 constexpr std::string_view name_of(MemoryTerm term) {
-  constexpr std::array<std::string_view, kMemoryTerms> kNames = {
-      "parameters",        "weight copies",   "gradients",
-      "gradient copies",   "master weights",  "moments",
-      "workspaces",        "hidden states",   "attention",
-      "feed-forward",      "experts",         "logits and loss",
-      "prediction layers", "data and tables", "activation gradients",
-      "optimizer scratch", "checkpoint",      "other"};
+  constexpr std::array<std::string_view, kMemoryTerms> kNames = {"parameters",
+                                                                 "weight copies",
+                                                                 "gradients",
+                                                                 "gradient copies",
+                                                                 "master weights",
+                                                                 "moments",
+                                                                 "workspaces",
+                                                                 "hidden states",
+                                                                 "attention",
+                                                                 "feed-forward",
+                                                                 "experts",
+                                                                 "logits and loss",
+                                                                 "prediction layers",
+                                                                 "data and tables",
+                                                                 "activation gradients",
+                                                                 "optimizer scratch",
+                                                                 "checkpoint",
+                                                                 "measured remainder",
+                                                                 "other"};
   return kNames[static_cast<std::size_t>(term)];
 }
 

@@ -13,8 +13,8 @@
 #include <optional>
 #include <utility>
 
+#include "models/host_limits.hpp"
 #include "models/units.hpp"
-#include "replay/host_store_limits.hpp"
 
 namespace ebb::replay {
 

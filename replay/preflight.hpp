@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "models/gpu_architecture.hpp"
+#include "models/host_limits.hpp"
 #include "models/units.hpp"
-#include "replay/host_store_limits.hpp"
 
 namespace ebb::replay {
 

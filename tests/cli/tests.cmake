@@ -4,6 +4,8 @@ ebb_test(cli_tests LIBS nlohmann_json::nlohmann_json ebb_command ebb_schema_vali
   cli/cli_test.cpp
   cli/completion_test.cpp
   cli/diff_test.cpp
+  cli/doctor_test.cpp
+  cli/learn_test.cpp
   cli/library_test.cpp
   cli/progress_test.cpp
   cli/schema_test.cpp

@@ -108,6 +108,19 @@ TEST_CASE("mistakes in a job file") {
           "j.yaml:5:46: \"recompute.modules\" must be a list, found \"core_attn\"; write it like [first, second]");
 }
 
+TEST_CASE("what a run of the job held beyond Ebb's account is read and written") {
+  const Job plain = job(kSmall);
+  REQUIRE(plain.measured == Measured{});
+  REQUIRE(write_job(plain).find("measured:") == std::string::npos);
+  const std::string text = kSmall + "measured: {resident_remainder: 97MiB, peak_remainder: 512}\n";
+  const Job learned = job(text);
+  REQUIRE(learned.measured == Measured{97_MiB, Bytes{512}});
+  REQUIRE(read_job(parse_yaml(write_job(learned), "w.yaml"), "w.yaml").measured == learned.measured);
+  REQUIRE(
+      job_error(kSmall + "measured: {resident: 1}\n").starts_with("j.yaml:5:12: unknown key \"measured.resident\""));
+  REQUIRE(job_error(kSmall + "measured: {peak_remainder: -1}\n").starts_with("j.yaml:5:28: "));
+}
+
 TEST_CASE("mistakes in the offload block") {
   REQUIRE(job_error(kSmall + "offload: {policy: chunkd}\n") ==
           "j.yaml:5:19: \"offload.policy\" cannot be \"chunkd\"; did you mean \"chunked\"?");

@@ -6,6 +6,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/compute_model_test.cpp
   planner/constraints_test.cpp
   planner/diff_test.cpp
+  planner/doctor_test.cpp
   planner/field_reports_test.cpp
   planner/first_step_test.cpp
   planner/flags_test.cpp
@@ -13,6 +14,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/host_bytes_test.cpp
   planner/hosts_test.cpp
   planner/layout_test.cpp
+  planner/learn_test.cpp
   planner/life_checkpoint_parts_test.cpp
   planner/life_parts_test.cpp
   planner/life_plans_test.cpp
@@ -39,6 +41,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/whole_state_test.cpp
   planner/score_test.cpp
   planner/search_test.cpp
+  planner/training_log_test.cpp
   planner/uneven_pipeline_test.cpp
 )
 target_link_libraries(planner_tests PRIVATE nlohmann_json::nlohmann_json)

@@ -1,5 +1,6 @@
 // What a host lets a process hold: read from made-up /proc and /sys trees, and judged.
-#include "replay/host_store_limits.hpp"
+#include "models/host_limits.hpp"
+
 #include "replay/host_store_pieces.hpp"
 #include "replay/numa.hpp"
 #include "tests/catch.hpp"

@@ -13,7 +13,7 @@
 
 #include "models/units.hpp"
 
-namespace ebb::replay {
+namespace ebb {
 
 /// A control group with a limit, or a parent of the process' own.
 struct CgroupMemory {
@@ -52,4 +52,4 @@ HostVerdict judge_host_memory(Bytes pinned, Bytes pageable, const HostLimits& li
 /// Why pinning may have failed although nothing refused it: the limits, smallest first, and what to do.
 std::string explain_pin_failure(Bytes pinned, const HostLimits& limits);
 
-}  // namespace ebb::replay
+}  // namespace ebb

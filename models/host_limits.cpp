@@ -1,5 +1,5 @@
 // Sources: proc(5) for meminfo, limits and cgroup; the kernel's cgroup-v2 and cgroup-v1 memory documents for the files.
-#include "replay/host_store_limits.hpp"
+#include "models/host_limits.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 
 #include "models/quantity_text.hpp"
 
-namespace ebb::replay {
+namespace ebb {
 
 namespace {
 
@@ -177,4 +177,4 @@ std::string explain_pin_failure(Bytes pinned, const HostLimits& limits) {
   return fmt::format("{}; {}", limit_text.empty() ? "no limit could be read" : limit_text, cure);
 }
 
-}  // namespace ebb::replay
+}  // namespace ebb
