@@ -143,7 +143,7 @@ TEST_CASE("manual pages have every section and no complaint from groff or mandoc
          {"NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "EXIT STATUS", "ENVIRONMENT", "SEE ALSO"})
       CHECK(holds(text, std::string("\n.SH ") + section + "\n"));
     if (there("groff")) {
-      const std::string shown = shell("groff -man -ww -Tascii -P-c " + file.string() + " 2>&1");
+      const std::string shown = shell("groff -man -ww -Tascii -P-cbou " + file.string() + " 2>&1");
       CHECK_FALSE(holds(shown, "warning"));
       CHECK(holds(shown, "\nSYNOPSIS\n"));
     }

@@ -99,7 +99,8 @@ std::vector<DocCommand> help_examples(const std::string& help) {
     else if (line.rfind("  ", 0) != 0)
       inside = false;
     else if (inside)
-      commands.push_back(doc_command(line.substr(2), number).value_or(DocCommand{number, line.substr(2)}));
+      commands.push_back(
+          doc_command(line.substr(2), number).value_or(DocCommand{number, line.substr(2), false, 0, std::nullopt}));
   }
   return commands;
 }

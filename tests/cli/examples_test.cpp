@@ -132,7 +132,7 @@ const std::vector<std::pair<std::string, std::string>>& all_helps() {
 
 TEST_CASE("every help text has an example, and every example runs") {
   const fs::path directory = fresh_copy("examples");
-  REQUIRE(all_helps().size() >= 35);
+  REQUIRE(all_helps().size() >= 34);
   for (const auto& [command, help] : all_helps()) {
     INFO(command << " --help");
     const std::vector<DocCommand> examples = help_examples(help);
@@ -149,8 +149,10 @@ TEST_CASE("every help text is at most 100 columns wide and says what its exit st
       INFO(line);
       CHECK(line.size() <= 100);
     }
-    CHECK(holds(help, "Exit status: 0 answered"));
-    CHECK(holds(help, "130 interrupted"));
+    std::string one_line = help;
+    std::replace(one_line.begin(), one_line.end(), '\n', ' ');
+    CHECK(holds(one_line, " Exit status: 0 answered"));
+    CHECK(holds(one_line, " 130 interrupted."));
     CHECK(holds(help, "\nUsage: " + command));
     CHECK(holds(help, "-h, --help"));
   }

@@ -133,7 +133,7 @@ TEST_CASE("mistyped options and words are answered with the nearest") {
   check_rejected("fit " + kMeasured + " --max sequnce", 2, "did you mean \"sequence\"?");
   check_rejected("explain " + kMeasured + " --phase stpe", 2, "did you mean \"step\"?");
   check_rejected("schema jub", 2, "did you mean \"job\"?");
-  check_rejected("completion fsh", 2, "did you mean \"fish\"?");
+  check_rejected("completion fihs", 2, "did you mean \"fish\"?");
   check_rejected("import megatrn x", 2, "did you mean \"megatron\"?");
   check_rejected("help plam", 2, "did you mean \"plan\"?");
   check_rejected("man plam", 2, "did you mean \"plan\"?");
@@ -177,8 +177,11 @@ TEST_CASE("flags win over EBB_ variables, these over the file, and --print-confi
   REQUIRE(printed.code == 0);
   const fs::path again = write_job("measured-1.8b-1xh200.yaml", printed.out);
   const auto of = [](const std::string& file, const std::string& options) {
-    auto json = nlohmann::json::parse(run_ebb("simulate " + file + options + " --json").out);
-    return json.at("candidate");
+    const auto json = nlohmann::json::parse(run_ebb("simulate " + file + options + " --json").out);
+    std::vector<nlohmann::json> figures;
+    for (const char* key : {"policy", "chunk_numel", "device_peak_bytes", "device_reserved_bytes", "step_seconds"})
+      figures.push_back(json.at(key));
+    return figures;
   };
   CHECK(of(again.string(), "") == of(kMeasured, " --policy chunked --chunk-numel 1e8"));
 }
