@@ -5,6 +5,7 @@
 #include <string>
 
 #include "models/job.hpp"
+#include "planner/candidate_report.hpp"
 #include "planner/cli_options.hpp"
 #include "planner/constraints.hpp"
 #include "planner/life.hpp"
@@ -53,7 +54,7 @@ void write_host_plans(const Job& job, const Candidate& candidate, const std::opt
 std::string quoted(const std::string& argument);
 
 reports::Header header_of(const Job& job);
-reports::Candidate report_of(const Answer& answer);
+using ebb::report_of;  // of an Answer
 std::vector<reports::Phase> report_of(const Life& life);
 reports::Curve curve_of(const Job& job, const Life& life);
 
