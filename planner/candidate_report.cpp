@@ -13,6 +13,7 @@ reports::Candidate report_of(const Answer& answer) {
   if (c.policy == Policy::windowed || c.policy == Policy::cpu_adam) report.fraction = c.fraction;
   if (c.policy == Policy::pipelined) report.slots = c.slots;
   report.flags = answer.flags;
+  report.forms = paste_forms(c, answer.flags);
   report.requirement = answer.requires_megatron;
   report.takers = takers_of(c.policy);
   report.deployable = answer.deployable;

@@ -58,12 +58,9 @@ std::string core_note(Policy policy) {
 }
 
 /// verl 0624152754 sets these for bf16 whatever Megatron's defaults are.
-std::string verl_types_note(const Precision& precision) {
-  if (precision.exp_avg == Dtype::bf16 && precision.exp_avg_sq == Dtype::bf16 && precision.grads == Dtype::bf16)
-    return "";
-  return "verl trains bf16 with bf16 gradients, bf16 moments and the precision-aware optimizer unless overridden: "
-         "let the job's precision say the same";
-}
+constexpr std::string_view kVerlTypes =
+    "verl trains bf16 with bf16 gradients, bf16 moments and the precision-aware optimizer unless overridden: the job's "
+    "precision should say the same";
 
 void add_note(reports::PasteForm& form, const std::string& note) {
   if (!note.empty()) form.notes.push_back(note);
@@ -94,8 +91,7 @@ reports::PasteForm override_form(std::string name, const std::vector<Setting>& s
 
 }  // namespace
 
-std::vector<reports::PasteForm> paste_forms(const Candidate& candidate, const std::vector<std::string>& flags,
-                                            const Precision& precision) {
+std::vector<reports::PasteForm> paste_forms(const Candidate& candidate, const std::vector<std::string>& flags) {
   const Policy policy = candidate.policy;
   const std::vector<Setting> settings = settings_of(flags);
   if (settings.empty()) {
@@ -107,7 +103,7 @@ std::vector<reports::PasteForm> paste_forms(const Candidate& candidate, const st
   reports::PasteForm verl =
       override_form("verl", settings, "+actor_rollout_ref.actor.optim.override_optimizer_config.");
   verl.notes.emplace_back("supervised fine-tuning takes them behind +optim.override_optimizer_config.");
-  add_note(verl, verl_types_note(precision));
+  verl.notes.emplace_back(kVerlTypes);
   for (reports::PasteForm* form : {&bridge, &verl}) {
     add_note(*form, core_note(policy));
     add_note(*form, loop_note(policy));

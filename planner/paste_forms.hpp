@@ -18,14 +18,12 @@
 
 #include "models/errors.hpp"
 #include "models/policy.hpp"
-#include "models/precision.hpp"
 #include "reports/answer.hpp"
 
 namespace ebb {
 
 /// "flags", "yaml", "bridge" and "verl", in this order. `flags`: flags_of(candidate).
-std::vector<reports::PasteForm> paste_forms(const Candidate& candidate, const std::vector<std::string>& flags,
-                                            const Precision& precision);
+std::vector<reports::PasteForm> paste_forms(const Candidate& candidate, const std::vector<std::string>& flags);
 
 /// InputError at `place` unless `word` names a form.
 std::string parse_form(std::string_view word, const Place& place);
