@@ -67,7 +67,8 @@ reports::LowerBound memory_time(const Job& job, const Moved& moved) {
 
 reports::LowerBound host_adam_time(const Job& job, const Moved& moved) {
   const Sourced<BytesPerSecond>& rate = job.cluster.host.cpu_adam;
-  return {"host Adam", {(moved.host_adam / rate.value).value * static_cast<double>(ranks_per_host(job))},
+  return {"host Adam",
+          {(moved.host_adam / rate.value).value * static_cast<double>(ranks_per_host(job))},
           fmt::format("{} a rank at a share of {} (host.cpu_adam: {})", gigabytes(moved.host_adam),
                       format_bandwidth(rate.value), rate.source)};
 }

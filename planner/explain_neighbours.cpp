@@ -21,10 +21,10 @@ struct Axis {
   double (*value)(const Candidate& candidate);
 };
 
-constexpr Axis kChunk = {"next smaller chunk", "next larger chunk", [](const Candidate& c) {
-                           return static_cast<double>(c.policy == Policy::windowed ? c.chunk_size_mb
-                                                                                   : c.chunk_numel.value);
-                         }};
+constexpr Axis kChunk = {
+    "next smaller chunk", "next larger chunk", [](const Candidate& c) {
+      return static_cast<double>(c.policy == Policy::windowed ? c.chunk_size_mb : c.chunk_numel.value);
+    }};
 constexpr Axis kFraction = {"a smaller fraction", "a larger fraction", [](const Candidate& c) { return c.fraction; }};
 constexpr Axis kSlots = {"one slot less", "one slot more", [](const Candidate& c) { return double{1} * c.slots; }};
 
@@ -66,16 +66,15 @@ std::string difference(const Answer& other, const Answer& pick) {
   std::string text = step == 0 ? "the same step"
                                : fmt::format("a step {} {}", format_seconds({step < 0 ? -step : step}),
                                              step < 0 ? "shorter" : "longer");
-  text += bytes == 0 ? ", the same memory"
-                     : fmt::format(", {} {}", format_bytes(Bytes{bytes < 0 ? -bytes : bytes}),
-                                   bytes < 0 ? "less" : "more");
+  text += bytes == 0
+              ? ", the same memory"
+              : fmt::format(", {} {}", format_bytes(Bytes{bytes < 0 ? -bytes : bytes}), bytes < 0 ? "less" : "more");
   return text;
 }
 
 std::string verdict_of(const Evaluator& evaluator, const Answer& other, const Answer& pick) {
   const std::string text = difference(other, pick);
-  const std::string obstacle =
-      obstacle_of(other, device_budget_of(evaluator.job()), host_budget_of(evaluator.job()));
+  const std::string obstacle = obstacle_of(other, device_budget_of(evaluator.job()), host_budget_of(evaluator.job()));
   if (!other.feasible()) return text + ": " + obstacle;
   if (!pick.feasible()) return text + ": it fits";
   if (faster(other, pick)) return text + ": the rule prefers it";

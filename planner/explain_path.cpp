@@ -43,8 +43,9 @@ std::string compute_figure(const Job& job, const RankModel& rank) {
   const Gpu& gpu = job.cluster.gpu;
   const bool fp8 = job.precision.fp8 != Fp8Recipe::none;
   const Sourced<FlopsPerSecond>& rate = fp8 ? gpu.matrix_fp8 : gpu.matrix_bf16;
-  return fmt::format("by roofline: {} of {} ({}) at an efficiency of {:.3g} ({})", fp8 ? "gpu.matrix_fp8" : "gpu.matrix_bf16",
-                     flop_rate(rate.value), rate.source, gpu.compute_efficiency.value, gpu.compute_efficiency.source);
+  return fmt::format("by roofline: {} of {} ({}) at an efficiency of {:.3g} ({})",
+                     fp8 ? "gpu.matrix_fp8" : "gpu.matrix_bf16", flop_rate(rate.value), rate.source,
+                     gpu.compute_efficiency.value, gpu.compute_efficiency.source);
 }
 
 /// Whether the plan's copies run both ways at a time for some of the path's time in them.

@@ -38,7 +38,8 @@ std::string why_one_bucket(const Job& job, const Largest& largest) {
 
 std::string how_it_comes(const Job& job, const Largest& largest) {
   const BufferLayout& buffer = largest.buffer();
-  const std::string whole = fmt::format("the parameter has {} elements on a rank", format_numel(largest.parameter().numel()));
+  const std::string whole =
+      fmt::format("the parameter has {} elements on a rank", format_numel(largest.parameter().numel()));
   if (buffer.division == Division::whole) return whole + ", and a layer-wise optimizer keeps parameters whole";
   if (buffer.division == Division::none || buffer.shards == 1) return whole + ", and no other rank shares its state";
   if (buffer.buckets.size() == 1)

@@ -54,8 +54,10 @@ Change moments_change(const Job& job) {
 }
 
 std::vector<Change> changes_of(const Job& job) {
-  std::vector<Change> changes = {{"a link to the host twice as fast", double_link}, budget_change(job, 110),
-                                 budget_change(job, 90), tensor_change(job, 2 * job.parallel.tensor)};
+  std::vector<Change> changes = {{"a link to the host twice as fast", double_link},
+                                 budget_change(job, 110),
+                                 budget_change(job, 90),
+                                 tensor_change(job, 2 * job.parallel.tensor)};
   if (job.parallel.tensor > 1) changes.push_back(tensor_change(job, job.parallel.tensor / 2));
   changes.push_back(moments_change(job));
   return changes;

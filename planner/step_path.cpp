@@ -52,8 +52,8 @@ class Walk {
 
   const Plan& plan_;
   const Timeline& timeline_;
-  std::vector<std::uint32_t> on_stream_;  // by op: the one before it on its stream
-  std::vector<std::uint32_t> on_host_;    // by op: the last on a host stream before it
+  std::vector<std::uint32_t> on_stream_;                                // by op: the one before it on its stream
+  std::vector<std::uint32_t> on_host_;                                  // by op: the last on a host stream before it
   std::array<std::vector<std::pair<Ticks, std::uint32_t>>, 2> copies_;  // by direction, ascending by end
 };
 

@@ -28,8 +28,8 @@ struct Candidate {
   std::optional<int> slots;
   std::vector<std::string> flags;  // argument tokens
   std::vector<PasteForm> forms;
-  std::string requirement;         // key "requires"
-  std::string takers;              // text only: who takes the flags
+  std::string requirement;  // key "requires"
+  std::string takers;       // text only: who takes the flags
   bool deployable = false;
   bool feasible = false;
   Bytes device_peak{0};

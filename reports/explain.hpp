@@ -96,8 +96,8 @@ struct Explanation {
   std::vector<PathOperation> path;   // the first kMostPathOperations
   std::int64_t path_operations = 0;  // of the whole path
   Bottleneck bottleneck;
-  Seconds optimizer{0};  // the step phase
-  Seconds added{0};      // over resident's step
+  Seconds optimizer{0};            // the step phase
+  Seconds added{0};                // over resident's step
   std::vector<LowerBound> bounds;  // of the step phase
   MemoryBound memory;
   std::vector<Neighbour> neighbours;

@@ -4,5 +4,6 @@ ebb_test(reports_tests LIBS ebb_reports SOURCES
   reports/diff_test.cpp
   reports/score_test.cpp
   reports/life_test.cpp
+  reports/narrow_test.cpp
 )
 target_link_libraries(reports_tests PRIVATE nlohmann_json::nlohmann_json)
