@@ -73,6 +73,8 @@ int run_explain(const ExplainOptions& options) {
     if (report.phases.empty())
       throw InputError(Place{"--phase"}, "this job has no phase \"" + *report.phase + "\"",
                        "ebb explain without --phase lists those it has");
+  } else {
+    report.explanation = explain(job, answer, choice.recommended);
   }
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return 0;

@@ -40,7 +40,10 @@ std::string form_text(const reports::Candidate& pick, const std::string& format)
   std::string text;
   for (const reports::PasteForm& form : pick.forms) {
     if (form.format != format) continue;
-    for (const std::string& line : form.lines) text += line + "\n";
+    // Overrides are arguments: lines of one command.
+    const bool arguments = format == "bridge" || format == "verl";
+    for (const std::string& line : form.lines)
+      text.append(line).append(arguments && &line != &form.lines.back() ? " \\\n" : "\n");
     for (const std::string& note : form.notes) text += commented(note);
   }
   return text;

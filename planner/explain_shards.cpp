@@ -69,7 +69,11 @@ class Levers {
     Job changed = job_;
     change(changed);
     const std::optional<Numel> largest = largest_with(std::move(changed));
-    if (largest && *largest < now_) limit_.levers.push_back({std::move(argument), *largest});
+    if (!largest) return;
+    if (*largest < now_)
+      limit_.levers.push_back({std::move(argument), *largest});
+    else
+      limit_.without_effect.push_back(std::move(argument));
   }
 
  private:

@@ -1,6 +1,7 @@
 // What would change the answer: the job changed in one way at a time, checked and searched again.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <future>
 
@@ -28,10 +29,16 @@ void double_link(Job& job) {
   for (SizedRate& point : link.both_by_size.value) point.rate.value *= 2;
 }
 
+/// On a GPU with as much memory, where it takes that.
 Change budget_change(const Job& job, std::int64_t percent) {
   const Bytes budget{device_budget_of(job).value / 100 * percent};
-  return {fmt::format("a device budget of {} ({:+} %)", format_bytes(budget), percent - 100),
-          [budget](Job& j) { j.budget.device = budget; }};
+  return {fmt::format("{} % {} device memory ({})", percent > 100 ? percent - 100 : 100 - percent,
+                      percent > 100 ? "more" : "less", format_bytes(budget)),
+          [budget](Job& j) {
+            j.budget.device = budget;
+            Gpu& gpu = j.cluster.gpu;
+            gpu.memory.value = std::max(gpu.memory.value, budget + gpu.context.value);
+          }};
 }
 
 Change tensor_change(const Job& job, std::int64_t tensor) {

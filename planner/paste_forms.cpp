@@ -66,11 +66,10 @@ void add_note(reports::PasteForm& form, const std::string& note) {
   if (!note.empty()) form.notes.push_back(note);
 }
 
-reports::PasteForm flags_form(const std::vector<Setting>& settings) {
-  reports::PasteForm form{"flags", {}, {}};
-  for (const Setting& setting : settings)
-    form.lines.push_back(setting.argument + (setting.value ? fmt::format(" {}", *setting.value) : ""));
-  return form;
+std::string joined(const std::vector<std::string>& flags) {
+  std::string line;
+  for (const std::string& token : flags) line.append(line.empty() ? "" : " ").append(token);
+  return line;
 }
 
 reports::PasteForm yaml_form(const std::vector<Setting>& settings) {
@@ -108,7 +107,7 @@ std::vector<reports::PasteForm> paste_forms(const Candidate& candidate, const st
     add_note(*form, core_note(policy));
     add_note(*form, loop_note(policy));
   }
-  return {flags_form(settings), yaml_form(settings), std::move(bridge), std::move(verl)};
+  return {{"flags", {joined(flags)}, {}}, yaml_form(settings), std::move(bridge), std::move(verl)};
 }
 
 std::string parse_form(std::string_view word, const Place& place) {

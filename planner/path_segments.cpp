@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "models/errors.hpp"
 
@@ -178,41 +179,46 @@ class Folding {
   std::map<std::pair<std::ptrdiff_t, Wait>, std::int64_t> waits_;
 };
 
-using Position = std::vector<Segment>::iterator;
-
-/// The shortest of those that `eligible` says yes to; end() for none.
-template <class Eligible>
-Position shortest(std::vector<Segment>& segments, const Eligible& eligible) {
-  auto least = segments.end();
-  for (auto it = segments.begin(); it != segments.end(); ++it)
-    if (eligible(it) && (least == segments.end() || it->time < least->time)) least = it;
-  return least;
+/// Segments in the order of their time, the shortest two to the front of the result.
+std::pair<std::size_t, std::size_t> shortest_two(const std::vector<Segment>& segments) {
+  std::vector<std::size_t> order(segments.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return segments[a].time < segments[b].time; });
+  return std::minmax(order[0], order[1]);
 }
 
-/// Puts the shortest segment together with the next shortest of its phase, else of all.
-void merge_one(std::vector<Segment>& segments) {
-  const auto first = shortest(segments, [](Position) { return true; });
-  auto second = shortest(segments, [&](Position it) { return it != first && it->phase == first->phase; });
-  if (second == segments.end()) second = shortest(segments, [&](Position it) { return it != first; });
-  auto into = std::min(first, second);
-  const auto from = std::max(first, second);
-  if (into->phase != from->phase) into->phase = "several";
-  if (into->stream != from->stream) into->stream.clear();
-  into->what = "other, briefly";
-  into->operations += from->operations;
-  into->time += from->time;
-  into->wait = Wait::nothing;
-  segments.erase(from);
+/// The later into the earlier.
+void merge(std::vector<Segment>& segments, std::size_t earlier, std::size_t later) {
+  Segment& into = segments[earlier];
+  const Segment& from = segments[later];
+  if (into.phase != from.phase) into.phase = "several";
+  if (into.stream != from.stream) into.stream.clear();
+  into.what = "other, briefly";
+  into.operations += from.operations;
+  into.time += from.time;
+  into.wait = Wait::nothing;
+  segments.erase(segments.begin() + static_cast<std::ptrdiff_t>(later));
 }
 
 }  // namespace
 
 std::vector<Segment> segments_of(const Plan& plan, const std::vector<PathOp>& path, std::size_t most) {
   EBB_ASSERT(most >= 1);
+  constexpr std::int64_t kBrief = 2000;  // of the path: 0.05 %
   Folding folding(plan);
-  for (const PathOp& step : path) folding.add(step);
+  Ticks sum{0};
+  for (const PathOp& step : path) {
+    folding.add(step);
+    sum += step.time();
+  }
   std::vector<Segment> segments = folding.result();
-  while (segments.size() > most) merge_one(segments);
+  while (segments.size() >= 2) {
+    const auto [earlier, later] = shortest_two(segments);
+    const Ticks longer = std::max(segments[earlier].time, segments[later].time);
+    if (segments.size() <= most && longer.value > sum.value / kBrief) break;
+    merge(segments, earlier, later);
+  }
   return segments;
 }
 

@@ -32,9 +32,9 @@ struct Segment {
   Ticks time{0};
 };
 
-/// In order of first appearance, at most `most` (>= 1): the shortest are put together, of one phase where there are
-/// such. Their times add up to the path's. Time in which an operation waited is a segment of its own: for the host
-/// thread to issue, or for other ranks.
+/// In order of first appearance, at most `most` (>= 1): the shortest are put together until there are no more, and none
+/// but one is shorter than 0.05 % of the path. Their times add up to the path's. Time in which an operation waited is a
+/// segment of its own: for the host thread to issue, or for other ranks.
 std::vector<Segment> segments_of(const Plan& plan, const std::vector<PathOp>& path, std::size_t most);
 
 /// Time on the path by resource, in the order of kResources; waiting for the host thread is the host's, waiting for

@@ -80,7 +80,7 @@ std::string first_steps_line(const Candidate& c) {
 /// What fits now may not fit when the job is resumed.
 std::string resume_line(const Candidate& c, const Header& header) {
   if (c.device_resume <= header.device_budget || c.deciding_phase == "load") return "";
-  return fmt::format("beware: a resume with optimizer state needs up to {} in or after its load, {} over the budget",
+  return fmt::format("beware: a resume with optimizer state needs up to {}, {} over the budget",
                      format_bytes(c.device_resume), format_bytes(c.device_resume - header.device_budget));
 }
 

@@ -62,7 +62,8 @@ struct ShardLimit {
     std::string argument;  // "--ddp-bucket-size 10000000"
     Numel largest{0};      // the largest shard with it
   };
-  std::vector<Lever> levers;  // those that were tried and lower it
+  std::vector<Lever> levers;                // those that were tried and lower it
+  std::vector<std::string> without_effect;  // ... and those that do not
 };
 
 /// What no schedule on this hardware can be below.

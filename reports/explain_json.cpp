@@ -37,6 +37,7 @@ Json json_of(const ShardLimit& shard) {
   json["levers"] = Json::array();
   for (const ShardLimit::Lever& lever : shard.levers)
     json["levers"].push_back({{"argument", lever.argument}, {"largest_numel", lever.largest.value}});
+  json["without_effect"] = shard.without_effect;
   return json;
 }
 

@@ -91,6 +91,8 @@ void append_shard(std::string& text, const Explanation& e, const Style& style) {
                               consequence(s)));
   for (const ShardLimit::Lever& lever : s.levers)
     text += wrapped(fmt::format("  {} would make it {} elements", lever.argument, format_numel(lever.largest)), 4);
+  for (const std::string& argument : s.without_effect)
+    text += wrapped(fmt::format("  {} would not make it smaller", argument), 4);
 }
 
 void append_what_ifs(std::string& text, const Explanation& e, const Style& style) {
@@ -99,7 +101,7 @@ void append_what_ifs(std::string& text, const Explanation& e, const Style& style
     std::string line = fmt::format("  {}: ", w.change);
     if (!w.note.empty()) line += w.note;
     if (w.step && w.needs)
-      line += fmt::format("{} {}, step {}, needs {}", w.differs ? "" : "still", w.recommendation,
+      line += fmt::format("{}{}, step {}, needs {}", w.differs ? "" : "still ", w.recommendation,
                           format_seconds(*w.step), format_bytes(*w.needs));
     text += wrapped(line, 4);
   }

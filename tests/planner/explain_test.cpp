@@ -88,13 +88,13 @@ TEST_CASE("the path of every lowering covers its step to the tick, in order, and
   }
 }
 
-TEST_CASE("shortest segments are put together, of one phase first, and nothing is lost") {
+TEST_CASE("the shortest segments are put together, and the longest stay") {
   const test::RankCase rank = test::measured_case();
   const Plan plan = lower(rank.rank, {.policy = Policy::chunked, .chunk_numel = {400'000'000}});
   const Timeline timeline = sim::simulate(plan, rank.job->cluster, {});
   const std::vector<PathOp> path = step_path(plan, timeline);
   const std::vector<Segment> all = segments_of(plan, path, 1000);
-  REQUIRE(all.size() > 6);
+  REQUIRE(all.size() > 4);
   const std::vector<Segment> few = segments_of(plan, path, 3);
   REQUIRE(few.size() == 3);
   const auto longest = [](const std::vector<Segment>& list) {
@@ -224,7 +224,7 @@ TEST_CASE("what-ifs give what the changed job is recommended") {
   roomier.budget.device = Bytes{(24_GiB).value / 100 * 110};
   const std::optional<Answer> with_room = recommended(roomier);
   REQUIRE(with_room);
-  const reports::WhatIf& more = what_if(e, "+10 %");
+  const reports::WhatIf& more = what_if(e, "10 % more");
   REQUIRE(more.step);
   CHECK(more.step->value == Approx(with_room->step.value));
   CHECK(more.flags == with_room->flags);
@@ -232,7 +232,7 @@ TEST_CASE("what-ifs give what the changed job is recommended") {
 
   Job tighter = job;
   tighter.budget.device = Bytes{(24_GiB).value / 100 * 90};
-  CHECK(what_if(e, "-10 %").step.has_value() == recommended(tighter).has_value());
+  CHECK(what_if(e, "10 % less").step.has_value() == recommended(tighter).has_value());
   // The measured job says how long its own computation takes: nothing is said about another split.
   if (job.compute.step_seconds) CHECK(what_if(e, "tensor parallelism 2").note.find("measured") != std::string::npos);
   const reports::WhatIf& link = what_if(e, "twice as fast");

@@ -21,7 +21,7 @@ TEST_CASE("windowed in four forms") {
   const auto forms = forms_of({.policy = Policy::windowed, .chunk_size_mb = 128, .fraction = 0.8});
   REQUIRE(forms.size() == 4);
   CHECK(forms[0].format == "flags");
-  CHECK(forms[0].lines == Lines{"--chunked-optimizer-state-offload", "--optimizer-state-offload-chunk-size-mb 128",
+  CHECK(forms[0].lines == Lines{"--chunked-optimizer-state-offload --optimizer-state-offload-chunk-size-mb 128 "
                                 "--optimizer-state-offload-fraction 0.8"});
   CHECK(forms[1].format == "yaml");
   CHECK(forms[1].lines == Lines{"MODEL_ARGS:", "  --chunked-optimizer-state-offload: true",

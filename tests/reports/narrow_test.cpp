@@ -136,7 +136,7 @@ TEST_CASE("an explanation's text names every part that is there and keeps the wi
   e.bounds = {{"link", {0.2}, "10 GB in and 10 GB out"}};
   e.memory.least = 20_GiB;
   e.neighbours = {{"next smaller chunk", report.candidate, "a step 2.000 ms longer, the same memory: slower"}};
-  e.shard = {"output_layer.weight", 3, Numel{500'000'000}, 6_GiB, "400,000,000 elements", true, false, "how", {}};
+  e.shard = {"output_layer.weight", 3, Numel{500'000'000}, 6_GiB, "400,000,000 elements", true, false, "how", {}, {}};
   e.shard.levers.push_back({"--tensor-model-parallel-size 2", Numel{250'000'000}});
   e.what_ifs = {{"a link to the host twice as fast", "windowed 128 MiB, 80 %", {}, true, Seconds{1.8}, 29_GiB, ""},
                 {"tensor parallelism 2", "", {}, false, {}, {}, "no valid job: so"}};
