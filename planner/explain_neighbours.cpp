@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "models/quantity_text.hpp"
 #include "planner/candidate_report.hpp"
@@ -63,23 +64,26 @@ bool alike(const Answer& a, const Answer& b) {
 std::string difference(const Answer& other, const Answer& pick) {
   const double step = other.step.value - pick.step.value;
   const std::int64_t bytes = other.device_reserved.value - pick.device_reserved.value;
-  std::string text = step == 0 ? "the same step"
-                               : fmt::format("a step {} {}", format_seconds({step < 0 ? -step : step}),
-                                             step < 0 ? "shorter" : "longer");
+  constexpr double kNothing = 1e-6;  // seconds
+  std::string text = std::abs(step) < kNothing ? "the same step"
+                                               : fmt::format("a step {} {}", format_seconds({step < 0 ? -step : step}),
+                                                             step < 0 ? "shorter" : "longer");
   text += bytes == 0
               ? ", the same memory"
               : fmt::format(", {} {}", format_bytes(Bytes{bytes < 0 ? -bytes : bytes}), bytes < 0 ? "less" : "more");
   return text;
 }
 
-std::string verdict_of(const Evaluator& evaluator, const Answer& other, const Answer& pick) {
+/// As the search compares them: by bounds, and by whether the allocator gets through (`other_fits`).
+std::string verdict_of(const Evaluator& evaluator, const Answer& other, bool other_fits, const Answer& pick) {
   const std::string text = difference(other, pick);
   const std::string obstacle = obstacle_of(other, device_budget_of(evaluator.job()), host_budget_of(evaluator.job()));
-  if (!other.feasible()) return text + ": " + obstacle;
-  if (!pick.feasible()) return text + ": it fits";
-  if (faster(other, pick)) return text + ": the rule prefers it";
+  if (!other.feasible()) return fmt::format("{}: {}", text, obstacle);
+  if (!other_fits) return fmt::format("{}: the allocator does not get through within the budget", text);
+  if (!pick.feasible()) return fmt::format("{}: it fits", text);
+  if (faster(other, pick)) return fmt::format("{}: the rule prefers it", text);
   const bool equal = thousandths(other.slowdown) == thousandths(pick.slowdown);
-  return text + (equal ? ": as fast to a thousandth, and loses by its memory" : ": slower");
+  return fmt::format("{}: {}", text, equal ? "as fast to a thousandth, and loses by its memory" : "slower");
 }
 
 /// Whether `a` stands between `from` and `b` on the axis.
@@ -89,7 +93,7 @@ bool nearer(const Axis& axis, const Candidate& a, const Candidate& b, bool small
 
 class Neighbours {
  public:
-  Neighbours(Evaluator& evaluator, const Answer& pick) : evaluator_(evaluator), pick_(pick) {
+  Neighbours(Evaluator& evaluator, const Candidate& pick) : evaluator_(evaluator), pick_(evaluator.answer(pick)) {
     Job open = evaluator.job();  // what its offload block fixes has neighbours as well
     open.offload = {};
     all_ = candidates_of(open, evaluator.deciding_shards());
@@ -107,9 +111,9 @@ class Neighbours {
     constexpr std::size_t kMostTried = 4;
     for (std::size_t i = 0; i < std::min(side.size(), kMostTried); ++i) {
       Answer answer = evaluator_.answer(side[i]);
-      evaluator_.replay_allocator(answer);
       if (alike(answer, pick_)) continue;
-      answer.reason = verdict_of(evaluator_, answer, pick_);
+      answer.reason = verdict_of(evaluator_, answer, evaluator_.runs_within_budget(answer), pick_);
+      evaluator_.replay_allocator(answer);
       list.push_back({smaller ? axis.smaller : axis.larger, report_of(answer), answer.reason});
       return;
     }
@@ -117,7 +121,7 @@ class Neighbours {
 
  private:
   Evaluator& evaluator_;
-  const Answer& pick_;
+  Answer pick_;
   std::vector<Candidate> all_;
 };
 
@@ -127,7 +131,7 @@ std::vector<reports::Neighbour> neighbours_of(Evaluator& evaluator, const Answer
   std::vector<reports::Neighbour> list;
   const std::vector<Axis> axes = axes_of(answer.candidate.policy);
   if (axes.empty()) return list;
-  Neighbours neighbours(evaluator, answer);
+  Neighbours neighbours(evaluator, answer.candidate);
   for (const Axis& axis : axes)
     for (const bool smaller : {true, false}) neighbours.add(axis, smaller, list);
   return list;

@@ -85,7 +85,7 @@ class Levers {
 void try_levers(const Job& job, const Largest& largest, reports::ShardLimit& limit) {
   Levers levers(job, largest.numel(), limit);
   const Parallel& parallel = job.parallel;
-  if (!parallel.overlap_grad_reduce)
+  if (!parallel.overlap_grad_reduce && largest.buffer().shards > 1)
     levers.try_one("--overlap-grad-reduce", [](Job& j) { j.parallel.overlap_grad_reduce = true; });
   // The smallest bucket closes behind every parameter.
   if (parallel.overlap_grad_reduce && largest.buffer().buckets.size() > 1)

@@ -43,12 +43,14 @@ Change budget_change(const Job& job, std::int64_t percent) {
 
 Change tensor_change(const Job& job, std::int64_t tensor) {
   Change change;
-  change.text = fmt::format("tensor parallelism {}", tensor);
+  const bool sequence_too = tensor > 1 && job.model.moe && !job.parallel.sequence;
+  change.text = fmt::format("tensor parallelism {}{}", tensor, sequence_too ? " with sequence parallelism" : "");
   if (job.compute.step_seconds) change.refused = "the job's measured computation holds for its own parallel sizes only";
   change.apply = [tensor](Job& j) {
     if (j.parallel.expert_tensor == j.parallel.tensor) j.parallel.expert_tensor = tensor;
     j.parallel.tensor = tensor;
     if (tensor == 1) j.parallel.sequence = false;
+    if (tensor > 1 && j.model.moe) j.parallel.sequence = true;  // experts need it
   };
   return change;
 }

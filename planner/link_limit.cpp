@@ -31,6 +31,8 @@ constexpr std::array<Figure, 12> kFigures = {{
     {"gpu.hbm", [](Cluster& c) -> Rate& { return c.gpu.hbm; }},
 }};
 
+constexpr double kLess = 1e-3;
+
 BytesPerSecond rate_of(const Cluster& cluster, std::int64_t ranks, LinkUse use) {
   const sim::CopyRates rates = sim::copy_rates(cluster, {.ranks_per_host = ranks});
   switch (use) {
@@ -48,20 +50,21 @@ BytesPerSecond rate_of(const Cluster& cluster, std::int64_t ranks, LinkUse use) 
 
 LinkLimit link_limit(const Cluster& cluster, std::int64_t ranks_per_host, LinkUse use) {
   const BytesPerSecond rate = rate_of(cluster, ranks_per_host, use);
+  const auto binds = [&](const Cluster& slower) {
+    return rate_of(slower, ranks_per_host, use).value < rate.value * (1 - kLess / 10);
+  };
   // The rate by size of copy is a figure of its own, a list.
   if (use == LinkUse::both_ways && !cluster.host_link.both_by_size.value.empty()) {
-    Cluster faster = cluster;
-    for (SizedRate& point : faster.host_link.both_by_size.value) point.rate.value *= 2;
-    if (rate_of(faster, ranks_per_host, use) > rate)
-      return {rate, "host_link.both_by_size", cluster.host_link.both_by_size.source};
+    Cluster slower = cluster;
+    for (SizedRate& point : slower.host_link.both_by_size.value) point.rate.value *= 1 - kLess;
+    if (binds(slower)) return {rate, "host_link.both_by_size", cluster.host_link.both_by_size.source};
   }
   for (const Figure& figure : kFigures) {
-    Cluster faster = cluster;
-    figure.of(faster).value.value *= 2;
-    if (rate_of(faster, ranks_per_host, use).value > rate.value * (1 + 1e-9))
-      return {rate, figure.key, figure.of(faster).source};
+    Cluster slower = cluster;
+    figure.of(slower).value.value *= 1 - kLess;
+    if (binds(slower)) return {rate, figure.key, figure.of(slower).source};
   }
-  return {rate, "several figures together", "each alone changes nothing"};
+  return {rate, "host_link", "no single figure decides"};
 }
 
 }  // namespace ebb

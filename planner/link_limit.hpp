@@ -1,5 +1,6 @@
 // Which of a cluster's figures decides how fast copies between host and device run while all ranks of a host copy
-// alike: found by doubling each in turn (sim/copy_rates.hpp solves the host), so that nothing is known twice.
+// alike: the first whose reduction by a thousandth lowers the rate (sim/copy_rates.hpp solves the host), so that
+// nothing is known twice.
 #pragma once
 
 #include <cstdint>

@@ -69,21 +69,29 @@ class Narrow {
   Rows rows_;
 };
 
-/// Last first: a row that does not fit, else one that does; never the answer, resident, or an only row of its policy.
+/// Last first: a row besides another of its policy, then an only one; in each pass those first that are out of the
+/// question. Never the answer, resident, Ebb's own, or the only row of a policy that could be taken.
 bool Narrow::drop_row() {
-  const auto may_go = [&](std::size_t i, bool feasible) {
-    const Candidate& c = report_.candidates[i];
-    const auto of_policy = [&](std::size_t other) { return report_.candidates[other].policy == c.policy; };
-    return report_.recommended != i && c.policy != "resident" && c.feasible == feasible &&
-           std::count_if(rows_.shown.begin(), rows_.shown.end(), of_policy) > 1;
+  const auto out = [&](std::size_t i) { return !report_.candidates[i].feasible || !report_.candidates[i].deployable; };
+  const auto not_alone = [&](std::size_t i) {
+    const auto of_policy = [&](std::size_t other) {
+      return report_.candidates[other].policy == report_.candidates[i].policy;
+    };
+    return std::count_if(rows_.shown.begin(), rows_.shown.end(), of_policy) > 1;
   };
-  for (const bool feasible : {false, true})
-    for (std::size_t at = rows_.shown.size(); at-- > 0;)
-      if (may_go(rows_.shown[at], feasible)) {
-        rows_.shown.erase(rows_.shown.begin() + static_cast<std::ptrdiff_t>(at));
-        ++rows_.left_out;
-        return true;
-      }
+  const auto must_stay = [&](std::size_t i) {
+    const Candidate& c = report_.candidates[i];
+    return report_.recommended == i || c.policy == "resident" || c.requirement == "ebb";
+  };
+  for (const int pass : {0, 1, 2})
+    for (std::size_t at = rows_.shown.size(); at-- > 0;) {
+      const std::size_t i = rows_.shown[at];
+      const bool may_go = pass == 0 ? out(i) && not_alone(i) : pass == 1 ? not_alone(i) : out(i);
+      if (must_stay(i) || !may_go) continue;
+      rows_.shown.erase(rows_.shown.begin() + static_cast<std::ptrdiff_t>(at));
+      ++rows_.left_out;
+      return true;
+    }
   return false;
 }
 

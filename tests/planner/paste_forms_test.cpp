@@ -40,7 +40,8 @@ TEST_CASE("windowed in four forms") {
 
 TEST_CASE("a framework's own training loop is warned of where Megatron's takes part, and only there") {
   const auto warned = [](const Candidate& candidate) {
-    for (const std::string& note : forms_of(candidate)[2].notes)
+    const std::vector<reports::PasteForm> forms = forms_of(candidate);
+    for (const std::string& note : forms[2].notes)
       if (note.find("training loop") != std::string::npos) return true;
     return false;
   };
