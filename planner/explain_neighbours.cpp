@@ -56,15 +56,16 @@ bool same_but_for(const Axis& axis, const Candidate& a, const Candidate& b) {
   return rest(a) == rest(b);
 }
 
-/// Nothing that the search compares tells them apart: another size with the same packing.
+constexpr double kNothing = 1e-6;  // seconds
+
+/// Nothing that matters tells them apart: another size with the same packing, or as good as.
 bool alike(const Answer& a, const Answer& b) {
-  return a.step == b.step && a.device_peak == b.device_peak && a.device_reserved == b.device_reserved;
+  return std::abs(a.step.value - b.step.value) < kNothing && a.device_reserved == b.device_reserved;
 }
 
 std::string difference(const Answer& other, const Answer& pick) {
   const double step = other.step.value - pick.step.value;
   const std::int64_t bytes = other.device_reserved.value - pick.device_reserved.value;
-  constexpr double kNothing = 1e-6;  // seconds
   std::string text = std::abs(step) < kNothing ? "the same step"
                                                : fmt::format("a step {} {}", format_seconds({step < 0 ? -step : step}),
                                                              step < 0 ? "shorter" : "longer");
@@ -82,8 +83,9 @@ std::string verdict_of(const Evaluator& evaluator, const Answer& other, bool oth
   if (!other_fits) return fmt::format("{}: the allocator does not get through within the budget", text);
   if (!pick.feasible()) return fmt::format("{}: it fits", text);
   if (faster(other, pick)) return fmt::format("{}: the rule prefers it", text);
-  const bool equal = thousandths(other.slowdown) == thousandths(pick.slowdown);
-  return fmt::format("{}: {}", text, equal ? "as fast to a thousandth, and loses by its memory" : "slower");
+  if (thousandths(other.slowdown) > thousandths(pick.slowdown)) return fmt::format("{}: slower", text);
+  return fmt::format("{}: as fast to a thousandth{}", text,
+                     other.device_reserved > pick.device_reserved ? ", and loses by its memory" : "");
 }
 
 /// Whether `a` stands between `from` and `b` on the axis.
@@ -108,7 +110,7 @@ class Neighbours {
     }
     std::sort(side.begin(), side.end(),
               [&](const Candidate& a, const Candidate& b) { return nearer(axis, a, b, smaller); });
-    constexpr std::size_t kMostTried = 4;
+    constexpr std::size_t kMostTried = 16;
     for (std::size_t i = 0; i < std::min(side.size(), kMostTried); ++i) {
       Answer answer = evaluator_.answer(side[i]);
       if (alike(answer, pick_)) continue;

@@ -67,9 +67,9 @@ std::string link_figure(const Job& job, const Plan& plan, const std::vector<Path
   const LinkUse use = link_use(plan, path);
   const LinkLimit limit = link_limit(job.cluster, ranks_per_host(job), use);
   const char* way = use == LinkUse::both_ways ? "both ways together" : use == LinkUse::to_device ? "in" : "out";
-  return fmt::format("{} a GPU {} while {} copy ({}: {})", format_bandwidth(limit.rate), way,
-                     ranks_per_host(job) == 1 ? "it alone does" : fmt::format("all {} of a host", ranks_per_host(job)),
-                     limit.figure, limit.source);
+  const std::int64_t ranks = ranks_per_host(job);
+  const std::string shared = ranks == 1 ? "" : fmt::format(" a GPU while all {} of a host copy", ranks);
+  return fmt::format("{} {}{} ({}: {})", format_bandwidth(limit.rate), way, shared, limit.figure, limit.source);
 }
 
 /// Adam's own rate where Adam takes most of the kernels' time.
