@@ -9,6 +9,7 @@
 #include "models/job.hpp"
 #include "models/plan.hpp"
 #include "models/timeline.hpp"
+#include "planner/candidate_report.hpp"
 #include "planner/cli_options.hpp"
 #include "planner/constraints.hpp"
 #include "planner/life.hpp"
@@ -84,7 +85,7 @@ void check_trace_options(const std::optional<std::string>& trace, const std::opt
 std::string quoted(const std::string& argument);
 
 reports::Header header_of(const Job& job);
-reports::Candidate report_of(const Answer& answer);
+using ebb::report_of;  // of an Answer
 std::vector<reports::Phase> report_of(const Life& life);
 reports::Curve curve_of(const Job& job, const Life& life);
 

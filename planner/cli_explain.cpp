@@ -1,14 +1,17 @@
-// `ebb explain JOB [--phase P]`: where the numbers come from. Each phase of the job's life with its peak; for one
-// phase, what is alive at its peak, how that comes about, and the curve of live bytes over the step.
+// `ebb explain JOB [--phase P]`: where the numbers come from. Without a phase: where the step goes, what decides it,
+// and what would change the answer (explain.hpp), and each phase of the job's life with its peak. For one phase: what
+// is alive at its peak, how that comes about, and the curve of live bytes over the step.
 #include <algorithm>
 
 #include "models/nearest.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
 #include "planner/cli_talk.hpp"
+#include "planner/explain.hpp"
 #include "planner/life.hpp"
 #include "reports/answer_json.hpp"
 #include "reports/answer_text.hpp"
+#include "reports/explain.hpp"
 
 namespace ebb::cli {
 
@@ -17,19 +20,27 @@ namespace {
 struct Choice {
   Candidate candidate;
   std::string why;
+  std::optional<Answer> recommended;  // by `ebb plan`; looked for only where it is needed
 };
 
 /// The command line's, else what `ebb plan` recommends (or, when nothing fits, what needs least).
-Choice choose(const Job& job, const CandidateOptions& options) {
-  if (options.policy) return {candidate_from(options, job), "as asked for"};
+Choice choose(const Job& job, const ExplainOptions& options) {
+  Choice choice;
+  if (options.candidate.policy) {
+    choice.candidate = candidate_from(options.candidate, job);
+    choice.why = "as asked for";
+    if (options.phase) return choice;
+  }
   SearchOptions how;
   how.cures = false;
   const SearchResult result = shown_search(job, how);
-  if (result.recommended) return {result.candidates[*result.recommended].candidate, "as ebb plan recommends"};
+  if (result.recommended) choice.recommended = result.candidates[*result.recommended];
+  if (options.candidate.policy) return choice;
+  if (choice.recommended) return {choice.recommended->candidate, "as ebb plan recommends", choice.recommended};
   const auto least =
       std::min_element(result.candidates.begin(), result.candidates.end(),
                        [](const Answer& a, const Answer& b) { return a.device_reserved < b.device_reserved; });
-  return {least->candidate, "nothing fits: this needs least"};
+  return {least->candidate, "nothing fits: this needs least", std::nullopt};
 }
 
 std::string phase_named(std::string name) {
@@ -50,7 +61,7 @@ int run_explain(const ExplainOptions& options) {
   check(job);
   reports::ExplainReport report;
   if (options.phase) report.phase = phase_named(*options.phase);
-  const Choice choice = choose(job, options.candidate);
+  const Choice choice = choose(job, options);
   const Answer answer = evaluate(job, choice.candidate);
   const Life life = life_of(job, answer);
   report.header = header_of(job);
@@ -63,6 +74,8 @@ int run_explain(const ExplainOptions& options) {
     if (report.phases.empty())
       throw InputError(Place{"--phase"}, "this job has no phase \"" + *report.phase + "\"",
                        "ebb explain without --phase lists those it has");
+  } else {
+    report.explanation = explain(job, answer, choice.recommended);
   }
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return 0;

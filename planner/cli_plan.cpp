@@ -5,8 +5,10 @@
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
 #include "planner/cli_talk.hpp"
+#include "planner/paste_forms.hpp"
 #include "reports/answer_json.hpp"
 #include "reports/answer_text.hpp"
+#include "reports/wrap.hpp"
 
 namespace ebb::cli {
 
@@ -23,6 +25,31 @@ std::string simulate_command(const PlanOptions& options, const reports::Candidat
   return command;
 }
 
+std::string commented(const std::string& note) {
+  std::string text = reports::wrapped(note, 0, "", reports::kColumns - 2);
+  std::string lines;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n') + 1;
+    lines.append("# ").append(text.substr(0, end));
+    text.erase(0, end);
+  }
+  return lines;
+}
+
+/// Only the settings, in one form; what they need to be true stands behind them as comments.
+std::string form_text(const reports::Candidate& pick, const std::string& format) {
+  std::string text;
+  for (const reports::PasteForm& form : pick.forms) {
+    if (form.format != format) continue;
+    // Overrides are arguments: lines of one command.
+    const bool arguments = format == "bridge" || format == "verl";
+    for (const std::string& line : form.lines)
+      text.append(line).append(arguments && &line != &form.lines.back() ? " \\\n" : "\n");
+    for (const std::string& note : form.notes) text += commented(note);
+  }
+  return text;
+}
+
 }  // namespace
 
 int run_plan(const PlanOptions& options) {
@@ -34,6 +61,8 @@ int run_plan(const PlanOptions& options) {
   check(job, how.megatron);
 
   how.likely = true;
+  std::optional<std::string> form;
+  if (options.format) form = parse_form(*options.format, Place{"--format"});
   const SearchResult result = shown_search(job, how);
   reports::PlanReport report;
   report.header = header_of(job);
@@ -41,9 +70,7 @@ int run_plan(const PlanOptions& options) {
   for (const Answer& answer : result.candidates) report.candidates.push_back(report_of(answer));
   report.shortfall = result.shortfall;
   report.cures = result.cures;
-  if (result.recommended)
-    report.next_command =
-        simulate_command(options, report.candidates[*result.recommended]) + "   (memory and time phase by phase)";
+  if (result.recommended) report.next_command = simulate_command(options, report.candidates[*result.recommended]);
 
   if (result.recommended)
     write_host_files(job, result.candidates[*result.recommended].candidate,
@@ -51,7 +78,13 @@ int run_plan(const PlanOptions& options) {
   else
     for (const auto& file : {options.plan_file, options.timeline_file, options.trace_file})
       if (file) remark(fmt::format("nothing fits, so nothing was written to {}", *file));
-  write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
+  const reports::Style style = reports::style_of(1);
+  if (options.json)
+    write_stdout(reports::to_json(report));
+  else if (form && result.recommended)
+    write_stdout(form_text(report.candidates[*result.recommended], *form));
+  else
+    write_stdout(options.all ? reports::to_wide_text(report, style) : reports::to_text(report, style));
   return result.recommended ? 0 : 1;
 }
 

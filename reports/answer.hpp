@@ -12,6 +12,13 @@
 
 namespace ebb::reports {
 
+/// A candidate's settings in one of the forms that people paste (planner/paste_forms.hpp).
+struct PasteForm {
+  std::string format;              // flags, yaml, bridge, verl
+  std::vector<std::string> lines;  // none: nothing to set, or no keys for it, as `notes` say
+  std::vector<std::string> notes;
+};
+
 /// One policy with its parameters, evaluated. Parameters that the policy does not use are empty.
 struct Candidate {
   std::string policy;
@@ -20,8 +27,9 @@ struct Candidate {
   std::optional<double> fraction;
   std::optional<int> slots;
   std::vector<std::string> flags;  // argument tokens
-  std::string requirement;         // key "requires"
-  std::string takers;              // text only: who takes the flags
+  std::vector<PasteForm> forms;
+  std::string requirement;  // key "requires"
+  std::string takers;       // text only: who takes the flags
   bool deployable = false;
   bool feasible = false;
   Bytes device_peak{0};
@@ -71,16 +79,6 @@ struct SimulateReport {
   Candidate candidate;
   std::vector<Phase> phases;             // of the job's whole life
   std::vector<std::string> host_limits;  // what stands against pinning that much
-};
-
-/// Where the numbers come from.
-struct ExplainReport {
-  Header header;
-  Candidate candidate;
-  std::string chosen;                // why this candidate
-  std::optional<std::string> phase;  // asked for; phases has no other then
-  std::vector<Phase> phases;
-  Curve curve;
 };
 
 struct LayoutShard {

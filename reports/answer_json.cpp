@@ -27,6 +27,8 @@ Json json_of(const Candidate& c) {
   json["fraction"] = or_null(c.fraction);
   json["slots"] = or_null(c.slots);
   json["flags"] = c.flags;
+  json["forms"] = Json::object();
+  for (const PasteForm& form : c.forms) json["forms"][form.format] = {{"lines", form.lines}, {"notes", form.notes}};
   json["requires"] = c.requirement;
   json["deployable"] = c.deployable;
   json["feasible"] = c.feasible;

@@ -8,9 +8,11 @@
 
 namespace ebb::reports {
 
+struct ExplainReport;
+
 std::string to_json(const PlanReport& report);
 std::string to_json(const SimulateReport& report);
 std::string to_json(const LayoutReport& report);
-std::string to_json(const ExplainReport& report);  // life_json.cpp
+std::string to_json(const ExplainReport& report);  // explain_json.cpp
 
 }  // namespace ebb::reports

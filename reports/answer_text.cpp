@@ -7,6 +7,7 @@
 #include "models/quantity_text.hpp"
 #include "reports/answer_text_parts.hpp"
 #include "reports/table.hpp"
+#include "reports/wrap.hpp"
 
 namespace ebb::reports {
 
@@ -35,9 +36,52 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 std::string job_line(const Header& header) {
-  return fmt::format("{}: {} on {} x {}, budget {} a GPU and {} a host; forward and backward {}", header.job,
-                     header.model, header.gpus, header.cluster, format_bytes(header.device_budget),
-                     format_bytes(header.host_budget), header.compute_measured ? "as measured" : "by roofline");
+  return fmt::format("{} on {} x {}, budget {} a GPU and {} a host; compute {}", header.model, header.gpus,
+                     header.cluster, format_bytes(header.device_budget), format_bytes(header.host_budget),
+                     header.compute_measured ? "as measured" : "by roofline");
+}
+
+std::string titled_job_line(const Header& header) { return wrapped(header.job + ": " + job_line(header), 2); }
+
+std::string flags_line(const Candidate& c, const Style& style) {
+  if (c.flags.empty()) return "";
+  const std::string lines = wrapped(joined(c.flags), 2, "\\");
+  return style.green(lines.substr(0, lines.size() - 1)) + "\n";
+}
+
+std::string answer_lines(const PlanReport& report, const Style& style) {
+  if (!report.recommended) {
+    std::string text = wrapped(fmt::format("nothing fits: {}", report.shortfall), 2);
+    for (const std::string& cure : report.cures) text += wrapped(fmt::format("  would cure it: {}", cure), 4);
+    return style.bold("nothing fits") + text.substr(std::string("nothing fits").size());
+  }
+  const Candidate& pick = report.candidates[*report.recommended];
+  return (pick.flags.empty() ? style.green("no flag") + "\n" : flags_line(pick, style)) +
+         wrapped(fmt::format("takes it: {}", pick.takers), 2) + wrapped(fmt::format("why: {}.", pick.reason), 2) +
+         wrapped_or_nothing(first_steps_line(pick)) + wrapped_or_nothing(resume_line(pick, report.header));
+}
+
+std::string wrapped_or_nothing(const std::string& line) { return line.empty() ? "" : wrapped(line, 2); }
+
+/// "first step +5.2 s (pins 14.7 GiB a rank), warm-up apart"; nothing for a policy that pins nothing then.
+std::string first_steps_line(const Candidate& c) {
+  if (c.first_steps_pinned.value == 0) return "";
+  std::string text;
+  const auto add = [&](const char* name, Seconds seconds) {
+    if (seconds <= c.step) return;
+    text += fmt::format("{}{} +{}", text.empty() ? "" : ", ", name, format_seconds(seconds - c.step));
+  };
+  add("first step", c.first_step);
+  add("second step", c.second_step);
+  return text.empty() ? ""
+                      : fmt::format("{} (pins {} a rank), warm-up apart", text, format_bytes(c.first_steps_pinned));
+}
+
+/// What fits now may not fit when the job is resumed.
+std::string resume_line(const Candidate& c, const Header& header) {
+  if (c.device_resume <= header.device_budget || c.deciding_phase == "load") return "";
+  return fmt::format("beware: a resume with optimizer state needs up to {}, {} over the budget",
+                     format_bytes(c.device_resume), format_bytes(c.device_resume - header.device_budget));
 }
 
 namespace {
@@ -48,6 +92,10 @@ constexpr const char* kReserved =
 constexpr const char* kExcluded =
     "Not in these figures: CUDA context and NCCL buffers, data loading, evaluation, the time to read and write "
     "checkpoints.";
+
+std::string reserved_and_excluded(const Style& style) {
+  return style.dim(wrapped(kReserved, 2)) + style.dim(wrapped(kExcluded, 2));
+}
 
 bool is_ebbs_own(const Candidate& candidate) { return candidate.requirement == "ebb"; }
 
@@ -95,44 +143,10 @@ void add_row(Table& table, const Candidate& c, bool picked, const std::string& n
                  fmt::format("{:.3f}x", c.slowdown), note});
 }
 
-/// "first step +5.2 s (pins 14.7 GiB a rank), warm-up apart"; nothing for a policy that pins nothing then.
-std::string first_steps_line(const Candidate& c) {
-  if (c.first_steps_pinned.value == 0) return "";
-  std::string text;
-  const auto add = [&](const char* name, Seconds seconds) {
-    if (seconds <= c.step) return;
-    text += fmt::format("{}{} +{}", text.empty() ? "" : ", ", name, format_seconds(seconds - c.step));
-  };
-  add("first step", c.first_step);
-  add("second step", c.second_step);
-  return text.empty() ? ""
-                      : fmt::format("{} (pins {} a rank), warm-up apart\n", text, format_bytes(c.first_steps_pinned));
-}
-
-/// What fits now may not fit when the job is resumed.
-std::string resume_line(const Candidate& c, const Header& header) {
-  if (c.device_resume <= header.device_budget || c.deciding_phase == "load") return "";
-  return fmt::format(
-      "beware: a run resumed with optimizer state needs up to {} in its load or after it, {} over the budget\n",
-      format_bytes(c.device_resume), format_bytes(c.device_resume - header.device_budget));
-}
-
-std::string answer_lines(const PlanReport& report, const Style& style) {
-  if (!report.recommended) {
-    std::string text = fmt::format("{}: {}\n", style.bold("nothing fits"), report.shortfall);
-    for (const std::string& cure : report.cures) text += fmt::format("  would cure it: {}\n", cure);
-    return text;
-  }
-  const Candidate& pick = report.candidates[*report.recommended];
-  const std::string flags = pick.flags.empty() ? "no flag" : joined(pick.flags);
-  return fmt::format("{}\ntakes it: {}\nwhy: {}.\n{}{}", style.green(flags), pick.takers, pick.reason,
-                     first_steps_line(pick), resume_line(pick, report.header));
-}
-
 }  // namespace
 
-std::string to_text(const PlanReport& report, const Style& style) {
-  std::string text = fmt::format("{}\n{}\n\n", answer_lines(report, style), job_line(report.header));
+std::string to_wide_text(const PlanReport& report, const Style& style) {
+  std::string text = answer_lines(report, style) + "\n" + titled_job_line(report.header) + "\n";
   Table megatron = candidate_table();
   Table own = candidate_table();
   Notes notes;
@@ -151,39 +165,53 @@ std::string to_text(const PlanReport& report, const Style& style) {
     append_table(text, own, style);
   }
   if (!notes.lines().empty()) text += fmt::format("\n{}", notes.lines());
-  text += fmt::format("\n{}\n{}\n", style.dim(kReserved), style.dim(kExcluded));
+  text.append("\n").append(reserved_and_excluded(style));
   if (!report.next_command.empty()) text += fmt::format("Next: {}\n", report.next_command);
   return text;
 }
 
+namespace {
+
+/// The row of a plan's table as sentences.
+std::string candidate_lines(const Candidate& c) {
+  const std::string parameters = parameters_of(c);
+  std::string text =
+      wrapped(fmt::format("{}{}: {} allocated at the peak, {} reserved likely, needs up to {} ({} decides)", c.policy,
+                          parameters == "-" ? "" : fmt::format(" {}", parameters), format_bytes(c.device_peak),
+                          format_bytes(c.device_reserved_likely), format_bytes(c.device_reserved), c.deciding_phase),
+              2);
+  return text + wrapped(fmt::format("pins {} a rank, {} a host; optimizer {}, step {}, {:.3f} times resident",
+                                    format_bytes(c.host_pinned_per_rank), format_bytes(c.host_pinned_per_host),
+                                    format_seconds(c.optimizer), format_seconds(c.step), c.slowdown),
+                        2);
+}
+
+}  // namespace
+
 std::string to_text(const SimulateReport& report, const Style& style) {
   const Candidate& c = report.candidate;
-  std::string text = fmt::format("{}\n", job_line(report.header));
-  if (!c.flags.empty()) text += fmt::format("{}\n", style.green(joined(c.flags)));
-  text += fmt::format("takes it: {}\n", c.takers);
-  if (!c.reason.empty()) text += fmt::format("but: {}\n", c.reason);
-  text += first_steps_line(c);
-  Table table = candidate_table();
-  add_row(table, c, true, "");
-  text += "\n";
-  append_table(text, table, style);
+  std::string text = titled_job_line(report.header) + flags_line(c, style);
+  text += wrapped(fmt::format("takes it: {}", c.takers), 2);
+  if (!c.reason.empty()) text += wrapped(fmt::format("but: {}", c.reason), 2);
+  text += candidate_lines(c) + wrapped_or_nothing(first_steps_line(c)) + "\n";
 
-  text += "\n";
   append_life(text, report.phases, style);
-  for (const std::string& limit : report.host_limits) text += fmt::format("host memory: {}\n", limit);
+  for (const std::string& limit : report.host_limits) text += wrapped(fmt::format("host memory: {}", limit), 2);
 
   Table terms({{"between steps", Align::left}, {"bytes"}});
   for (const NamedBytes& term : c.device_terms) terms.add_row({term.name, format_bytes(term.bytes)});
   terms.add_row({"in all", format_bytes(c.device_between_steps)});
   text += "\n";
   append_table(text, terms, style);
-  return text + fmt::format("\n{}\n{}\n", style.dim(kReserved), style.dim(kExcluded));
+  return text + "\n" + reserved_and_excluded(style);
 }
 
 std::string to_text(const LayoutReport& report, const Style& style) {
-  std::string text = fmt::format("{}: rank {} ({}) owns {} elements in {} shards, the largest of {}\n\n",
-                                 report.header.job, report.rank, report.coordinates, format_numel(report.owned),
-                                 report.shards.size(), format_numel(report.largest_shard));
+  std::string text = wrapped(fmt::format("{}: rank {} ({}) owns {} elements in {} shards, the largest of {}",
+                                         report.header.job, report.rank, report.coordinates, format_numel(report.owned),
+                                         report.shards.size(), format_numel(report.largest_shard)),
+                             2) +
+                     "\n";
   Table shards({{"shard"}, {"elements"}, {"bucket"}, {"group"}, {"parameter", Align::left}});
   for (std::size_t i = 0; i < report.shards.size(); ++i) {
     const LayoutShard& shard = report.shards[i];

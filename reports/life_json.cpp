@@ -45,22 +45,4 @@ Json json_of(const std::vector<Phase>& phases, bool with_terms) {
   return list;
 }
 
-std::string to_json(const ExplainReport& report) {
-  Json json = answer_head("explain");
-  json.update(json_of(report.candidate));
-  json["chosen"] = report.chosen;
-  json["phase"] = report.phase ? Json(*report.phase) : Json(nullptr);
-  json["phases"] = json_of(report.phases, true);
-  if (report.phase) {
-    json["curve_rank"] = report.curve.rank;
-    json["curve_micro_batches"] = report.curve.micro_batches;
-    json["micro_batches"] = report.curve.of_micro_batches;
-    json["curve"] = Json::array();
-    for (const CurvePoint& point : report.curve.points)
-      json["curve"].push_back(Json::array({point.at.value, point.bytes.value}));
-  }
-  append(json, report.header);
-  return finish(json);
-}
-
 }  // namespace ebb::reports

@@ -1,12 +1,12 @@
-// `ebb explain`, and the table of phases in `ebb simulate`.
+// The phases of a life as tables: for `ebb simulate` and `ebb explain`.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
 #include "models/quantity_text.hpp"
-#include "reports/answer_text.hpp"
 #include "reports/answer_text_parts.hpp"
+#include "reports/wrap.hpp"
 
 namespace ebb::reports {
 
@@ -50,20 +50,37 @@ std::string sparkline(const Curve& curve) {
   return line;
 }
 
-std::string largest_terms(const Phase& phase) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min<std::size_t>(3, phase.terms.size()); ++i)
-    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", phase.terms[i].name, format_bytes(phase.terms[i].bytes));
-  return text;
+std::string largest_term(const Phase& phase) {
+  return phase.terms.empty() ? "" : fmt::format("{} {}", phase.terms[0].name, format_bytes(phase.terms[0].bytes));
 }
 
+/// A long last cell goes on in rows below.
+void add_wrapped_row(Table& table, std::vector<std::string> cells, const std::string& last) {
+  constexpr std::size_t kLastColumn = 50;
+  std::string rest = wrapped(last, 0, "", kLastColumn);
+  while (!rest.empty()) {
+    const std::size_t end = rest.find('\n');
+    std::vector<std::string> row = cells;
+    row.push_back(rest.substr(0, end));
+    table.add_row(std::move(row));
+    rest.erase(0, end + 1);
+    for (std::string& cell : cells) cell.clear();
+  }
+}
+
+}  // namespace
+
 void append_phase(std::string& text, const Phase& phase, const Style& style) {
-  text += fmt::format("\n{}: {} allocated at the peak on rank {}, {} reserved likely, at most {}\n",
-                      style.bold(name_of(phase)), format_bytes(phase.device_peak), phase.rank,
-                      format_bytes(phase.device_reserved_likely), format_bytes(phase.device_upper));
+  const std::string name = name_of(phase);
+  const std::string line =
+      wrapped(fmt::format("{}: {} allocated at the peak on rank {}, {} reserved likely, at most {}", name,
+                          format_bytes(phase.device_peak), phase.rank, format_bytes(phase.device_reserved_likely),
+                          format_bytes(phase.device_upper)),
+              2);
+  text += fmt::format("\n{}{}", style.bold(name), line.substr(name.size()));
   Table terms({{"alive at the peak", Align::left}, {"bytes"}, {"", Align::left}, {"how it comes about", Align::left}});
   for (const PeakTerm& term : phase.terms)
-    terms.add_row({term.name, format_numel({term.bytes.value}), format_bytes(term.bytes), term.origin});
+    add_wrapped_row(terms, {term.name, format_numel({term.bytes.value}), format_bytes(term.bytes)}, term.origin);
   terms.add_row({"in all", format_numel({phase.device_peak.value}), format_bytes(phase.device_peak), ""});
   append_table(text, terms, style);
   Table more({{"may come on top", Align::left}, {"bytes"}, {"", Align::left}});
@@ -83,17 +100,15 @@ void append_curve(std::string& text, const Curve& curve) {
                       curve.micro_batches, curve.of_micro_batches, sparkline(curve));
 }
 
-}  // namespace
-
 void append_life(std::string& text, const std::vector<Phase>& phases, const Style& style) {
   Table table({{"phase", Align::left},
                {"time"},
                {"exposed"},
-               {"device peak"},
+               {"allocated"},
                {"reserved ~"},
                {"needs <="},
-               {"pinned/rank"},
-               {"pageable/rank"}});
+               {"pinned"},
+               {"pageable"}});
   bool any_open = false;
   bool any_later = false;
   for (const Phase& phase : phases) {
@@ -104,30 +119,21 @@ void append_life(std::string& text, const std::vector<Phase>& phases, const Styl
     any_later = any_later || phase.later;
   }
   append_table(text, table, style);
+  text += "pinned and pageable: host memory of one rank\n";
   for (const Phase& phase : phases)
     if (any_open && phase.stored.value > 0 && !phase.storage_known)
-      text += fmt::format("+ {}: {} a rank {} storage, whose speed the cluster does not state\n", name_of(phase),
-                          format_bytes(phase.stored), phase.name == "save" ? "to" : "from");
+      text += wrapped(fmt::format("+ {}: {} a rank {} storage, whose speed the cluster does not state", name_of(phase),
+                                  format_bytes(phase.stored), phase.name == "save" ? "to" : "from"),
+                      2);
   if (any_later) text += "\"later\": if this job is resumed one day; it does not decide what fits\n";
 }
 
-std::string to_text(const ExplainReport& report, const Style& style) {
-  const Candidate& c = report.candidate;
-  const std::string parameters = parameters_of(c);
-  std::string text = fmt::format("{}\n{}{}{} ({})\n", job_line(report.header), c.policy, parameters == "-" ? "" : " ",
-                                 parameters == "-" ? "" : parameters, report.chosen);
-  if (report.phase) {
-    for (const Phase& phase : report.phases) append_phase(text, phase, style);
-    append_curve(text, report.curve);
-    return text;
-  }
-  Table table({{"phase", Align::left}, {"device peak"}, {"reserved ~"}, {"at most"}, {"largest terms", Align::left}});
-  for (const Phase& phase : report.phases)
+void append_phases(std::string& text, const std::vector<Phase>& phases, const Style& style) {
+  Table table({{"phase", Align::left}, {"allocated"}, {"reserved ~"}, {"at most"}, {"largest term", Align::left}});
+  for (const Phase& phase : phases)
     table.add_row({name_of(phase), format_bytes(phase.device_peak), format_bytes(phase.device_reserved_likely),
-                   format_bytes(phase.device_upper), largest_terms(phase)});
-  text += "\n";
+                   format_bytes(phase.device_upper), largest_term(phase)});
   append_table(text, table, style);
-  return text + "Next: add --phase and a name from the first column\n";
 }
 
 }  // namespace ebb::reports

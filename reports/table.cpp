@@ -3,17 +3,9 @@
 #include <algorithm>
 
 #include "models/errors.hpp"
+#include "reports/wrap.hpp"
 
 namespace ebb::reports {
-
-namespace {
-
-std::size_t width_of(const std::string& text) {
-  const auto starts_character = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; };
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
-}
-
-}  // namespace
 
 void Table::add_row(std::vector<std::string> cells) {
   EBB_ASSERT(cells.size() == columns_.size());

@@ -3,6 +3,7 @@
 
 #include "reports/answer_json.hpp"
 #include "reports/answer_text.hpp"
+#include "reports/explain.hpp"
 #include "tests/catch.hpp"
 
 using namespace ebb;

@@ -5,6 +5,7 @@ ebb_test(reports_tests LIBS ebb_reports SOURCES
   reports/doctor_test.cpp
   reports/score_test.cpp
   reports/life_test.cpp
+  reports/narrow_test.cpp
   reports/trace_test.cpp
 )
 target_link_libraries(reports_tests PRIVATE nlohmann_json::nlohmann_json)

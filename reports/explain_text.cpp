@@ -1,0 +1,132 @@
+// `ebb explain` on a terminal: where the step goes, what decides it, what no schedule can be below, why no neighbour is
+// better, what would change the answer, and the peak of each phase.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/quantity_text.hpp"
+#include "reports/answer_text.hpp"
+#include "reports/answer_text_parts.hpp"
+#include "reports/explain.hpp"
+#include "reports/wrap.hpp"
+
+namespace ebb::reports {
+
+namespace {
+
+std::string title(const char* text, const Style& style) { return fmt::format("\n{}\n", style.bold(text)); }
+
+std::string described(const Candidate& c) {
+  const std::string parameters = parameters_of(c);
+  return parameters == "-" ? c.policy : fmt::format("{} {}", c.policy, parameters);
+}
+
+void append_path(std::string& text, const Explanation& e, const Style& style) {
+  text += title("Where the step goes", style);
+  Table table({{"phase", Align::left},
+               {"what", Align::left},
+               {"stream", Align::left},
+               {"waits mostly for", Align::left},
+               {"operations"},
+               {"time"},
+               {"share"}});
+  double sum = 0;
+  for (const PathSegment& s : e.segments) {
+    table.add_row({s.phase, s.what, s.stream, s.waited_for == "nothing" ? "-" : s.waited_for,
+                   s.operations > 0 ? format_numel({s.operations}) : "-", format_seconds(s.time),
+                   fmt::format("{:.1f} %", s.percent)});
+    sum += s.percent;
+  }
+  table.add_row({"in all", fmt::format("the slowest rank, {}", e.rank), "", "", format_numel({e.path_operations}),
+                 format_seconds(e.step), fmt::format("{:.1f} %", sum)});
+  append_table(text, table, style);
+  text += wrapped(e.bottleneck.sentence);
+}
+
+void append_bounds(std::string& text, const Explanation& e, const Candidate& c, const Style& style) {
+  text += title("What no schedule can be below", style);
+  text += wrapped(fmt::format("step phase: {}; the whole step: {} more than resident's", format_seconds(e.optimizer),
+                              format_seconds(e.added)),
+                  2);
+  Seconds highest{0};
+  for (const LowerBound& bound : e.bounds) {
+    text += wrapped(fmt::format("  {}: {} for {}", bound.name, format_seconds(bound.time), bound.origin), 4);
+    highest = std::max(highest, bound.time);
+  }
+  if (highest.value > 0)
+    text +=
+        fmt::format("  the step phase takes {:.2f} times the highest of these\n", e.optimizer.value / highest.value);
+  text += wrapped(fmt::format("memory: {} allocated at the peak; with no optimizer state on the device at all it would "
+                              "be {} (rank {}), {} less",
+                              format_bytes(c.device_peak), format_bytes(e.memory.least), e.memory.rank,
+                              format_bytes(c.device_peak - e.memory.least)),
+                  2);
+}
+
+void append_neighbours(std::string& text, const Explanation& e, const Style& style) {
+  if (e.neighbours.empty()) return;
+  text += title("Why not its neighbours", style);
+  for (const Neighbour& n : e.neighbours)
+    text += wrapped(fmt::format("  {}, {}: {}", n.change, described(n.candidate), n.verdict), 4);
+}
+
+/// What the largest shard means for the candidate's chunk.
+std::string consequence(const ShardLimit& s) {
+  if (s.cut) return "This schedule cuts shards, so that none bounds its slots.";
+  if (s.chunk.empty()) return "Chunks cannot be smaller than that.";
+  if (s.decides)
+    return fmt::format(
+        "It is above the chunk of {}: that shard is a chunk of its own, and a smaller limit changes "
+        "nothing for it.",
+        s.chunk);
+  return fmt::format("The chunk of {} is above it; a limit below the shard would change nothing for it.", s.chunk);
+}
+
+void append_shard(std::string& text, const Explanation& e, const Style& style) {
+  const ShardLimit& s = e.shard;
+  if (s.parameter.empty()) return;
+  text += title("What Megatron keeps whole", style);
+  text += wrapped(fmt::format("The largest shard has {} elements, {} of state: {} on rank {} ({}). {}",
+                              format_numel(s.largest), format_bytes(s.window), s.parameter, s.rank, s.explanation,
+                              consequence(s)));
+  for (const ShardLimit::Lever& lever : s.levers)
+    text += wrapped(fmt::format("  {} would make it {} elements", lever.argument, format_numel(lever.largest)), 4);
+  for (const std::string& argument : s.without_effect)
+    text += wrapped(fmt::format("  {} would not make it smaller", argument), 4);
+}
+
+void append_what_ifs(std::string& text, const Explanation& e, const Style& style) {
+  text += title("What would change the answer", style);
+  for (const WhatIf& w : e.what_ifs) {
+    std::string line = fmt::format("  {}: ", w.change);
+    if (!w.note.empty()) line += w.note;
+    if (w.step && w.needs)
+      line += fmt::format("{}{}, step {}, needs {}", w.differs ? "" : "still ", w.recommendation,
+                          format_seconds(*w.step), format_bytes(*w.needs));
+    text += wrapped(line, 4);
+  }
+}
+
+}  // namespace
+
+std::string to_text(const ExplainReport& report, const Style& style) {
+  std::string text =
+      titled_job_line(report.header) + fmt::format("{} ({})\n", described(report.candidate), report.chosen);
+  if (report.phase) {
+    for (const Phase& phase : report.phases) append_phase(text, phase, style);
+    append_curve(text, report.curve);
+    return text;
+  }
+  if (report.explanation) {
+    append_path(text, *report.explanation, style);
+    append_bounds(text, *report.explanation, report.candidate, style);
+    append_neighbours(text, *report.explanation, style);
+    append_shard(text, *report.explanation, style);
+    append_what_ifs(text, *report.explanation, style);
+  }
+  text += title("Memory by phase", style);
+  append_phases(text, report.phases, style);
+  return text + "Next: add --phase and a name from the first column\n";
+}
+
+}  // namespace ebb::reports

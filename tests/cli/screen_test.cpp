@@ -1,0 +1,118 @@
+// What a terminal of 24 lines and 100 columns shows: the plain text of the commands over the whole job library.
+#include <nlohmann/json.hpp>
+
+#include "reports/wrap.hpp"
+#include "tests/cli/run_ebb.hpp"
+
+using namespace ebb;
+using namespace ebb::test;
+
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+void check_width(const std::string& command) {
+  const Outcome outcome = run_ebb(command);
+  CHECK(outcome.code <= 1);
+  CHECK_FALSE(outcome.out.empty());
+  for (const std::string& line : lines_of(outcome.out)) {
+    INFO(command << "\n" << line);
+    CHECK(reports::width_of(line) <= 100);
+  }
+}
+
+/// A shell's reading of broken lines.
+std::string joined_command(std::string text) {
+  for (std::size_t at = text.find(" \\\n  "); at != std::string::npos; at = text.find(" \\\n  "))
+    text.replace(at, 5, " ");
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
+TEST_CASE("the answer of every job of the library is one screen, whether it fits or not") {
+  for (const std::string& job : library_jobs())
+    for (const std::string budget : {"", " --budget 20GiB", " --budget 3GiB"}) {
+      const Outcome outcome = run_ebb("plan " + job + budget);
+      INFO(job << budget << "\n" << outcome.out);
+      CHECK(outcome.code == (outcome.out.rfind("nothing fits", 0) == 0 ? 1 : 0));
+      const std::vector<std::string> lines = lines_of(outcome.out);
+      CHECK(lines.size() <= 24);
+      for (const std::string& line : lines) {
+        INFO(line);
+        CHECK(reports::width_of(line) <= 100);
+      }
+    }
+}
+
+TEST_CASE("what the screen says to paste is what the JSON says, and so is every form") {
+  for (const std::string& job : library_jobs()) {
+    INFO(job);
+    const auto pick = nlohmann::json::parse(run_ebb("plan " + job + " --json").out).at("recommendation");
+    if (pick.is_null()) continue;
+    std::string flags;
+    for (const std::string flag : pick.at("flags")) flags += (flags.empty() ? "" : " ") + flag;
+    CHECK(joined_command(run_ebb("plan " + job).out) == (flags.empty() ? "no flag" : flags));
+  }
+  const std::string job = "models/jobs/llama3-8b-hgx-h200.yaml";
+  const auto forms = nlohmann::json::parse(run_ebb("plan " + job + " --json").out).at("recommendation").at("forms");
+  REQUIRE(forms.size() == 4);
+  for (const auto& [name, form] : forms.items()) {
+    const Outcome outcome = run_ebb("plan " + job + " --format " + name);
+    CHECK(outcome.code == 0);
+    const bool arguments = name == "bridge" || name == "verl";  // lines of one command
+    std::string lines;
+    for (const std::string line : form.at("lines")) lines += (lines.empty() ? "" : arguments ? " \\\n" : "\n") + line;
+    lines += "\n";
+    CHECK(outcome.out.rfind(lines, 0) == 0);
+    for (const std::string& rest : lines_of(outcome.out.substr(lines.size()))) CHECK(rest.rfind("# ", 0) == 0);
+  }
+  check_rejected("plan " + job + " --format toml", 2, "unknown form \"toml\"");
+}
+
+TEST_CASE("--all has the figures that the screen leaves out") {
+  const Outcome outcome = run_ebb("plan " + kMeasured + " --budget 22GiB --all");
+  CHECK(outcome.code == 0);
+  for (const char* part : {"pinned/rank", "reserved ~", "optimizer", "With Ebb's own runtime"})
+    CHECK(holds(outcome.out, part));
+}
+
+TEST_CASE("the other commands keep to 100 columns") {
+  for (const std::string& job : library_jobs()) {
+    check_width("simulate " + job + " --policy chunked --chunk-numel 1e9");
+    check_width("check " + job);
+  }
+  for (const char* job :
+       {"measured-1.8b-1xh200", "llama3-8b-hgx-h200", "deepseek-v3-2048xh200", "gpt3-175b-dgx-a100"}) {
+    check_width(std::string("explain ") + job);
+    check_width(std::string("explain ") + job + " --phase step");
+    check_width(std::string("layout ") + job + " --rank 0");
+  }
+}
+
+TEST_CASE("an explanation covers the step and answers the same twice") {
+  const std::string command = "explain measured-1.8b-1xh200 --budget 22GiB --json";
+  const Outcome once = run_ebb(command);
+  CHECK(once.code == 0);
+  CHECK(once.err == "");
+  CHECK(run_ebb(command).out == once.out);
+  const auto json = nlohmann::json::parse(once.out);
+  const auto& e = json.at("explanation");
+  double seconds = 0;
+  double percent = 0;
+  for (const auto& segment : e.at("segments")) {
+    seconds += segment.at("seconds").get<double>();
+    percent += segment.at("percent").get<double>();
+  }
+  CHECK(seconds == Approx(json.at("step_seconds").get<double>()));
+  CHECK(percent == Approx(100));
+  CHECK(e.at("what_ifs").size() >= 4);
+  CHECK(nlohmann::json::parse(run_ebb("explain measured-1.8b-1xh200 --phase step --json").out)
+            .at("explanation")
+            .is_null());
+}
