@@ -95,7 +95,7 @@ LifeRun execute_life(std::span<const LifeRank> ranks, const LifeScript& script, 
     own_ranks.push_back(all[0]->plan->rank);
   }
   const std::vector<std::int64_t> present = ranks_present(part, own_ranks);
-  LifeShared shared(options, script, own.size());
+  LifeShared shared(options, script, own);
   shared.processes = part.processes ? &*part.processes : nullptr;
   shared.job_ranks = static_cast<std::int64_t>(present.size());
   shared.ids = make_ids(part, programs, own_ranks, present, false, run.remarks);
