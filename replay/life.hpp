@@ -37,7 +37,7 @@ struct LifeScript {
   TrainingOptions training;
   std::vector<LifeEvent> events;
   std::size_t keep = 2;  // checkpoints that a save leaves in its directory; 0: all
-  std::function<void()> beside_save;
+  std::function<void()> beside_save = {};
 };
 
 /// Of one part, in the order of appearance.

@@ -118,7 +118,12 @@ File File::create(const std::string& path, bool direct) {
     // Between opening and locking, somebody who clears up may have removed it.
     file.stamp();  // an error where it cannot be looked at, which is_there() does not tell from another file
     if (!file.is_there()) continue;
-    file.truncate(0);
+    try {
+      file.truncate(0);
+    } catch (...) {
+      ::unlink(path.c_str());
+      throw;
+    }
     return file;
   }
 }

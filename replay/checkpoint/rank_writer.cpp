@@ -1,5 +1,6 @@
 // RankWriter: one rank's data file and its part of the manifest.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -70,7 +71,7 @@ RankWriter::State::~State() {
     std::filesystem::remove(file.path(), ignored);
     std::filesystem::remove(part_path, ignored);
   }
-  std::filesystem::remove(directory, ignored);  // by the last: it is empty then
+  ::rmdir(directory.c_str());  // by the last: it is empty then
 }
 
 /// Where everything lies.

@@ -1,5 +1,7 @@
 #include "replay/checkpoint/unfinished.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
@@ -70,7 +72,7 @@ void remove_unfinished() noexcept {
     }
     if (!part.complete)
       for (const std::string& file : part.files) fs::remove(file, ignored);
-    fs::remove(part.directory, ignored);  // where it is empty
+    ::rmdir(part.directory.c_str());  // where it is empty
   }
 }
 

@@ -72,7 +72,7 @@ double plain_writes(const std::string& directory, std::int64_t share, int ranks,
 
 double save(const std::string& directory, std::int64_t share, int ranks, const std::byte* data) {
   const std::int64_t numel = share / 16;  // fp32 of exp_avg, exp_avg_sq, master; and 4 bytes of parameters
-  const ck::Description what{.job = "bench", .ranks = ranks, .place = {.steps = 1}, .precision = {}};
+  const ck::Description what{.job = "bench", .ranks = ranks, .place = {.steps = 1}, .origin = {}, .precision = {}};
   std::vector<ck::RankWriter> writers;
   const auto begin = Clock::now();
   const ebb::StateBits states[] = {ebb::kExpAvg, ebb::kExpAvgSq, ebb::kMaster, ebb::kParams};

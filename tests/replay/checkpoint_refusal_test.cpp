@@ -269,7 +269,7 @@ TEST_CASE("a damaged manifest is a damaged manifest, whatever byte it begins to 
   const std::string path = save(root.path(), small(), 1, 1);
   const std::string file = path + "/manifest.json";
   const std::string whole = slurp(file);
-  for (const std::string bytes : {std::string("\0", 1), std::string("\x01"), std::string("\xff\xfe")}) {
+  for (const std::string& bytes : {std::string("\0", 1), std::string("\x01"), std::string("\xff\xfe")}) {
     spill(file, whole.substr(0, 30) + bytes + whole.substr(30 + bytes.size()));
     CHECK(says(refusal(path), "manifest.json", "its text and its hash disagree"));
   }

@@ -147,7 +147,7 @@ TEST_CASE("plans that save nothing, or never skip, are refused before training")
   write("no-skip.json", without(LifePart::skip));
   place.refuses("train no-skip.json" + cpu, "no plan of the part skip");
   write("no-first-skip.json", without(LifePart::first_skip));
-  place.refuses("train no-first-skip.json" + cpu, "no plan of the part first skip");
+  place.refuses("train no-first-skip.json" + cpu, "no plan of the part first-skip");
   write("no-save.json", without(LifePart::save));
   place.refuses("train no-save.json" + cpu, "no plan of the part save");
   CHECK(place.run("train no-save.json --device cpu --steps 1").code == 0);  // who saves nothing needs no plan of it
@@ -280,12 +280,6 @@ TEST_CASE("an interrupt ends a run with 128 and the signal, and leaves nothing b
     CHECK(text_of_file(place.path() / "err").find("interrupted by SIG") != std::string::npos);
     CHECK(names_in(place.path() / "tmp").empty());
     CHECK(place.run("checkpoint saves").code == 0);
-    // An old checkpoint that was on its way out may have been left, renamed; the next save takes it away.
-    for (const std::string& name : names_in(place.path() / "saves"))
-      CHECK(place.run("checkpoint saves/" + name).code == (name.ends_with(".partial") ? 2 : 0));
-    const nlohmann::json held = place.json("checkpoint saves");
-    const std::string next = std::to_string(held["step"].get<int>() + 1);
-    CHECK(place.run(kTrain + "--resume --checkpoint saves --steps " + next).code == 0);
     for (const std::string& name : names_in(place.path() / "saves")) CHECK(name.size() == 13);
   }
 }
