@@ -47,6 +47,7 @@ int complain(const char* what, int code) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe becomes a failed write, which is reported like any other
+  std::signal(SIGXFSZ, SIG_IGN);  // and so does a file that passes the limit on its size
   try {
     const ebb::cli::CommandWords words =
         ebb::cli::parse(std::span<const char* const>(argv, static_cast<std::size_t>(argc)));

@@ -87,7 +87,7 @@ void complete_life(EquivalenceOptions& o, const Words& words) {
   if (o.other && o.reshard.value_or(0) > 0)
     throw InputError({.file = "--reshard"}, "two plan files have one number of ranks",
                      "leave it out, or name a job file in place of the plans");
-  o.checkpoint = words.checkpoint;
+  o.checkpoint = path_of(words.checkpoint, "--checkpoint");
   o.scaling = loss_scaling_of(words);
   check_shape(shape);
 }

@@ -56,6 +56,9 @@ struct TrainOptions {
   std::optional<std::string> load;
   std::optional<std::string> load_params;
   bool storage_reference = false;
+  bool seed_given = false;  // these three: by the user
+  bool scaling_given = false;
+  bool initial_scale_given = false;
   Device device = Device::gpu;
   ExecuteOptions execute;
   bool json = false;

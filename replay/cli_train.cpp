@@ -74,7 +74,7 @@ void add_train(CLI::App& app, TrainOptions& o, Words& words) {
       ->type_name("STEP:RANK:VALUE")
       ->allow_extra_args(false);
   add_loss_scale(*command, words);
-  add_text(*command, "--seed", words.seed, "of parameters and gradients (1)", "S");
+  add_text(*command, "--seed", words.seed, "of parameters and gradients (1); a resume has its run's", "S");
   command->add_flag("--storage-reference", o.storage_reference,
                     "also time plain large writes there, and compare the saves with them");
   add_choice(*command, "--device", words.device, "what runs it; the cpu computes the numbers alone (default gpu)",
@@ -92,11 +92,11 @@ void add_train(CLI::App& app, TrainOptions& o, Words& words) {
 void complete(TrainOptions& o, const Words& words) {
   if (!words.steps) throw InputError({.file = "--steps"}, "how far is it to train?", "e.g. --steps 20");
   o.steps = static_cast<int>(count(words.steps, "--steps", 1, 1, kMostSteps));
-  o.checkpoint = words.checkpoint;
+  o.checkpoint = path_of(words.checkpoint, "--checkpoint");
   o.save_every = static_cast<int>(count(words.save_every, "--save-every", 0, 1, kMostSteps));
   o.keep = static_cast<std::size_t>(count(words.keep, "--keep", 2, 0, kMostSteps));
-  o.load = words.load;
-  o.load_params = words.load_params;
+  o.load = path_of(words.load, "--load");
+  o.load_params = path_of(words.load_params, "--load-params");
   o.device = device_of(words.device, Device::gpu);
   o.execute.devices = devices_of(words.devices);
   o.execute.slow = stream_of(words.slow);
@@ -104,6 +104,9 @@ void complete(TrainOptions& o, const Words& words) {
   training.digests = true;
   training.seed = static_cast<std::uint64_t>(count(words.seed, "--seed", 1, 0, INT64_MAX));
   training.scaling = loss_scaling_of(words);
+  o.seed_given = words.seed.has_value();
+  o.scaling_given = training.scaling.on;
+  o.initial_scale_given = words.initial_loss_scale.has_value();
   for (const std::string& text : words.injections) training.injections.push_back(injection_of(text));
   check_together(o, words);
 }

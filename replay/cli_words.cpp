@@ -32,6 +32,12 @@ std::int64_t count(const std::optional<std::string>& text, const char* option, s
   return value;
 }
 
+std::optional<std::string> path_of(const std::optional<std::string>& text, const char* option) {
+  if (text && text->empty())
+    throw InputError({.file = option}, "the name is empty", "name a directory; is a variable of the shell unset?");
+  return text;
+}
+
 Device device_of(const std::optional<std::string>& word, Device otherwise) {
   if (!word) return otherwise;
   if (*word == "gpu") return Device::gpu;

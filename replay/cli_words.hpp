@@ -40,6 +40,8 @@ Device device_of(const std::optional<std::string>& word, Device otherwise);
 std::vector<int> devices_of(const std::optional<std::string>& list);
 std::vector<std::string> stream_words();
 std::optional<StreamKind> stream_of(const std::optional<std::string>& word);
+/// Not empty, where it is given.
+std::optional<std::string> path_of(const std::optional<std::string>& text, const char* option);
 /// inf, -inf or nan.
 float spoiled_value(const std::string& word, const char* option);
 LossScaling loss_scaling_of(const Words& words);

@@ -29,8 +29,9 @@ Numel elements_of(const checkpoint::Reader& reader) {
 
 std::string to_text(const checkpoint::Reader& reader, const CheckpointOptions& options) {
   const checkpoint::Description& what = reader.description();
-  std::string text = fmt::format("{}\n  job        {}\n  step       {} ({} of Adam), loss scale {}\n", reader.path(),
-                                 what.job, what.place.steps, what.place.adam_steps, what.place.loss_scale);
+  std::string text =
+      fmt::format("{}\n  job        {}\n  step       {} ({} of Adam), loss scale {}\n", reader.path(), what.job,
+                  what.place.steps, what.place.adam_steps, static_cast<double>(what.place.loss_scale));
   text += fmt::format("  ranks      {}\n  parameters {}, {} elements\n  data       {}\n", what.ranks,
                       reader.parameters().size(), format_numel(elements_of(reader)), format_bytes(reader.bytes()));
   for (const auto& [state, name] : kStates) {

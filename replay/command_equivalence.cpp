@@ -28,9 +28,7 @@ int simulate(const std::string& job, std::span<const std::string> options, const
 
 const std::vector<std::string> kBaseline = {"--policy", "resident"};
 
-int compare(const EquivalenceOptions& options, const std::string& resident_file, const std::string& policy_file) {
-  const PlanFile resident = read_plan_file(resident_file);
-  const PlanFile policy = read_plan_file(policy_file);
+int compare(const EquivalenceOptions& options, const PlanFile& resident, const PlanFile& policy) {
   TrainingOptions training;
   training.seed = options.seed;
   const Equivalence result =
@@ -39,6 +37,11 @@ int compare(const EquivalenceOptions& options, const std::string& resident_file,
           : compare_on_gpu(resident.programs, policy.programs, training, options.steps, options.devices);
   write_stdout(options.json ? to_json(result) : to_text(result));
   return result.holds() ? 0 : 1;
+}
+
+/// What messages call the plans that lie in a file of ours.
+std::string shown(const std::string& job, std::span<const std::string> options) {
+  return fmt::format("the plans of {} {}", job, fmt::join(options, " "));
 }
 
 /// Both policies' lives on one number of GPUs.
@@ -55,7 +58,7 @@ int read_lives(const EquivalenceOptions& options, std::int64_t gpus, std::option
     words.emplace_back("--life");
     if (gpus > 0) words.insert(words.end(), {"--gpus", fmt::format("{}", gpus)});
     if (const int code = simulate(options.job, words, path); code != 0) return code;
-    file = read_life_file(path);
+    file = read_life_file(path, shown(options.job, words));
     return 0;
   };
   Lives found;
@@ -129,13 +132,14 @@ int run_life(const EquivalenceOptions& options) {
 
 int run_equivalence(const EquivalenceOptions& options) {
   if (options.life) return run_life(options);
-  if (options.other) return compare(options, options.job, *options.other);
+  if (options.other) return compare(options, read_plan_file(options.job), read_plan_file(*options.other));
   const ScratchDirectory scratch;
   const std::string resident = (scratch.path() / "resident.json").string();
   const std::string policy = (scratch.path() / "policy.json").string();
   if (const int code = simulate(options.job, kBaseline, resident); code != 0) return code;
   if (const int code = simulate(options.job, options.policy, policy); code != 0) return code;
-  return compare(options, resident, policy);
+  return compare(options, read_plan_file(resident, shown(options.job, kBaseline)),
+                 read_plan_file(policy, shown(options.job, options.policy)));
 }
 
 }  // namespace ebb::replay::cli

@@ -56,6 +56,8 @@ ScratchDirectory::ScratchDirectory(const std::optional<std::string>& parent) {
   if (::mkdtemp(name.data()) == nullptr)
     throw IoError(fmt::format("cannot make a temporary directory {}: {}", name, std::strerror(errno)));
   path_ = name;
+  unfinished_.emplace(name);
+  unfinished_->own(1, {});
 }
 
 ScratchDirectory::~ScratchDirectory() {

@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 
+#include "replay/checkpoint/unfinished.hpp"
+
 namespace ebb::replay {
 
 /// A directory of this process's own, removed with everything in it.
@@ -20,6 +22,7 @@ class ScratchDirectory {
 
  private:
   std::filesystem::path path_;
+  std::optional<checkpoint::Unfinished> unfinished_;  // an interrupt takes it away, too
 };
 
 /// `ebb ARGUMENTS`, from beside this executable or else from PATH; its stdout is dropped, its stderr is ours. Returns

@@ -4,6 +4,7 @@ add_library(ebb_replay_command STATIC
   ebb_program.cpp
   equivalence.cpp
   equivalence_report.cpp
+  interrupt.cpp
   life_compare.cpp
   life_equivalence.cpp
   life_equivalence_report.cpp

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,12 +30,14 @@ struct LifeEvent {
   Kind kind = Kind::steps;
   int steps = 0;
   std::string directory;  // load, load_params: the checkpoint; save: where checkpoints go, as a step of their own
+  bool measured = false;  // save: LifeScript::beside_save is called right before and right after it
 };
 
 struct LifeScript {
   TrainingOptions training;
   std::vector<LifeEvent> events;
   std::size_t keep = 2;  // checkpoints that a save leaves in its directory; 0: all
+  std::function<void()> beside_save = {};
 };
 
 /// Of one part, in the order of appearance.

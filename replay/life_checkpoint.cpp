@@ -1,8 +1,16 @@
 #include "replay/life_checkpoint.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <bit>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
 
 #include "models/errors.hpp"
+#include "replay/checkpoint/manifest.hpp"
 
 namespace ebb::replay {
 
@@ -20,6 +28,16 @@ void each_piece(const Program& program, Visit visit) {
     if (const auto* fetch = std::get_if<Fetch>(&action))
       for (const CheckpointPiece& piece : fetch->pieces) visit(piece);
   }
+}
+
+/// What a plan that saves or loads has to move of each shard.
+std::vector<StateBits> states_of(const Plan& plan) {
+  const bool masters = plan.precision.master_bytes() > 0;
+  if (plan.part == LifePart::load_params) return {masters ? kMaster : kParams};
+  std::vector<StateBits> states = {kExpAvg, kExpAvgSq};
+  if (masters) states.push_back(kMaster);
+  if (!masters || plan.part == LifePart::save) states.push_back(kParams);
+  return states;
 }
 
 }  // namespace
@@ -41,6 +59,52 @@ void require_for(const checkpoint::Reader& reader, const Program& load) {
   const bool params = load.plan->part == LifePart::load_params;
   reader.require(checkpoint_parameters(*load.plan), params ? std::uint8_t{kParams} : checkpoint_states(load),
                  load.plan->precision);
+}
+
+void require_all_moved(const Program& program, const std::string& file) {
+  const Plan& plan = *program.plan;
+  std::map<std::pair<StateBits, std::uint32_t>, std::vector<ElementRange>> moved;  // of each state and shard
+  each_piece(program, [&](const CheckpointPiece& piece) {
+    moved[{piece.state, piece.shard}].push_back({piece.first.value, (piece.first + piece.numel).value});
+  });
+  for (const StateBits state : states_of(plan)) {
+    for (std::uint32_t shard = 0; shard < plan.shards.size(); ++shard) {
+      std::vector<ElementRange>& ranges = moved[{state, shard}];
+      std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+      std::int64_t end = 0;
+      for (const ElementRange& range : ranges)
+        if (range.begin <= end) end = std::max(end, range.end);
+      if (end >= plan.shards[shard].numel.value) continue;
+      throw InputError({file},
+                       fmt::format("rank {}, part {}: it {} no {} of \"{}\" from element {} of its shard on", plan.rank,
+                                   name_of(plan.part), plan.part == LifePart::save ? "stores" : "fetches",
+                                   checkpoint::name_of_state(state), plan.shards[shard].name, end),
+                       "write the plans anew with ebb simulate JOB --policy P --life -o FILE");
+    }
+  }
+}
+
+std::string parameters_taken(const checkpoint::Reader& reader, std::span<const LifeRank> ranks) {
+  std::set<std::string_view> known;
+  for (const LifeRank& rank : ranks)
+    for (const std::optional<Program>& program : rank.programs)
+      if (program)
+        for (const PlanParameter& parameter : program->plan->parameters) known.insert(parameter.name);
+  std::string taken;
+  for (const checkpoint::Parameter& parameter : reader.parameters())
+    taken += known.contains(parameter.name) ? '1' : '0';
+  return taken;
+}
+
+void require_origin(const checkpoint::Reader& reader, const TrainingOptions& training) {
+  const TrainingOrigin& origin = reader.description().origin;
+  if (origin.seed != training.seed)
+    throw InputError({reader.path()},
+                     fmt::format("its run began with seed {}, this one with {}", origin.seed, training.seed),
+                     "a resume goes on with the first seed");
+  if (origin.scaling != training.scaling)
+    throw InputError({reader.path()}, "its run scales the loss by another rule than this one",
+                     "a resume goes on with the first one");
 }
 
 SavedPieces::SavedPieces(const Program& save) {
@@ -75,8 +139,9 @@ void fetch_piece(const checkpoint::Reader& reader, const Plan& plan, const Check
   reader.read(name, piece.state, offset, piece.numel, piece.type, data);
 }
 
-checkpoint::Description describe_checkpoint(const Plan& plan, std::int64_t ranks, const TrainingPlace& place) {
-  return {.job = plan.job, .ranks = ranks, .place = place, .precision = plan.precision};
+checkpoint::Description describe_checkpoint(const Plan& plan, std::int64_t ranks, const TrainingPlace& place,
+                                            const TrainingOptions& training) {
+  return {.job = plan.job, .ranks = ranks, .place = place, .origin = origin_of(training), .precision = plan.precision};
 }
 
 }  // namespace ebb::replay

@@ -60,8 +60,9 @@ LifeFile life_of(std::vector<Plan> plans, const std::string& name) {
   return file;
 }
 
-LifeFile read_life_file(const std::string& name) {
-  return life_of(plans_from_json(read_text_file(name, kMostLifeBytes, kCure), name), name);
+LifeFile read_life_file(const std::string& name, const std::string& shown) {
+  const std::string& called = shown.empty() ? name : shown;
+  return life_of(plans_from_json(read_text_file(name, kMostLifeBytes, kCure), called), called);
 }
 
 const Plan& plan_of(const LifeRank& rank, LifePart part) {

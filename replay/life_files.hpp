@@ -18,8 +18,8 @@ struct LifeFile {
 
 /// `plans` as a file would hold them. InputError where a rank lacks a part that another has, or the file the step.
 LifeFile life_of(std::vector<Plan> plans, const std::string& name);
-/// InputError, IoError.
-LifeFile read_life_file(const std::string& name);
+/// InputError, IoError. `shown`: what messages call it, where the name would tell the user nothing.
+LifeFile read_life_file(const std::string& name, const std::string& shown = "");
 
 /// The plan of a part, which must be there.
 const Plan& plan_of(const LifeRank& rank, LifePart part);

@@ -76,7 +76,7 @@ LifeRun execute_life(std::span<const LifeRank> ranks, const LifeScript& script, 
   run.remarks = std::move(setup.remarks);
   run.provenance = std::move(setup.provenance);
   const std::span<const LifeRank> own = ranks.subspan(setup.part.first, setup.part.devices.size());
-  LifeShared shared(options, script, own.size());
+  LifeShared shared(options, script, own);
   shared.processes = setup.processes();
   shared.job_ranks = static_cast<std::int64_t>(setup.present.size());
   shared.ids = std::move(setup.ids);

@@ -45,6 +45,7 @@ ReferenceLife::ReferenceLife(std::span<const LifeRank> ranks, const LifeScript& 
     : ranks_(whole_job(ranks)),
       options_(script.training),
       keep_(script.keep),
+      beside_save_(script.beside_save),
       run_(ranks, script.training, held_back, most_on),
       place_(first_place(script.training)),
       numbers_(ranks.size()) {
@@ -92,6 +93,11 @@ void ReferenceLife::step() {
   }
   if (!skipped) stage_ = Stage::all;
   set_place(after_step(options_, place_, skipped, digest));
+  if (skipped) return;
+  if (const auto save = postponed_.due()) {
+    write(*save);
+    postponed_.made(*save, place_.steps);
+  }
 }
 
 /// The whole checkpoint is looked at before any byte of state changes.
@@ -103,6 +109,8 @@ void ReferenceLife::load(const LifeEvent& event) {
   const auto start = std::chrono::steady_clock::now();
   const checkpoint::Reader reader(event.directory);
   for (const LifeRank& rank : ranks_) require_for(reader, program_of(rank, what));
+  reader.require_none_left(parameters_taken(reader, ranks_));
+  if (!params) require_origin(reader, options_);
   const double looked = seconds_since(start);
   std::vector<CheckpointFigures> figures(ranks_.size());
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -117,6 +125,7 @@ void ReferenceLife::load(const LifeEvent& event) {
     };
   }
   part(what);
+  postponed_ = {};
   if (!params) {
     stage_ = Stage::all;
     set_place(reader.description().place);
@@ -129,7 +138,16 @@ void ReferenceLife::load(const LifeEvent& event) {
 }
 
 void ReferenceLife::save(const LifeEvent& event) {
-  if (stage_ != Stage::all) out_of_place("there is no state to save before the first step", "take a step first");
+  if (stage_ != Stage::all && place_.steps == 0)
+    out_of_place("there is no state to save before the first step", "take a step first");
+  if (stage_ != Stage::all) return postponed_.put_off(event);
+  if (!postponed_.was_made(event, place_.steps)) write(event);
+}
+
+void ReferenceLife::write(const LifeEvent& save) {
+  const std::string& directory = save.directory;
+  checkpoint::require_newest(directory, place_.steps);
+  if (save.measured) beside_save_();
   const auto start = std::chrono::steady_clock::now();
   const auto ranks = static_cast<std::int64_t>(ranks_.size());
   std::vector<SavedPieces> pieces;
@@ -138,7 +156,7 @@ void ReferenceLife::save(const LifeEvent& event) {
   for (const LifeRank& rank : ranks_) {
     const Program& program = program_of(rank, LifePart::save);
     pieces.emplace_back(program);
-    writers.emplace_back(event.directory, describe_checkpoint(*program.plan, ranks, place_), program.plan->rank,
+    writers.emplace_back(directory, describe_checkpoint(*program.plan, ranks, place_, options_), program.plan->rank,
                          checkpoint_parameters(*program.plan), pieces.back().pieces());
   }
   // What fails on the way to the disk ends the save, not the run: the part goes on to its end without writing.
@@ -163,12 +181,13 @@ void ReferenceLife::save(const LifeEvent& event) {
     figures[r].storage_seconds += seconds_since(begin);
   }
   const Plan& plan = *program_of(ranks_.front(), LifePart::save).plan;
-  const std::string path = checkpoint::commit(event.directory, describe_checkpoint(plan, ranks, place_), keep_);
+  const std::string path = checkpoint::commit(directory, describe_checkpoint(plan, ranks, place_, options_), keep_);
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     figures[r].directory = path;
     figures[r].seconds = seconds_since(start);
     numbers_[r].checkpoints.push_back(figures[r]);
   }
+  if (save.measured) beside_save_();
 }
 
 std::vector<LifeNumbers> ReferenceLife::finish() {

@@ -5,12 +5,14 @@
 // leaves everything as it was.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "replay/life.hpp"
+#include "replay/postponed_save.hpp"
 #include "replay/reference_run.hpp"
 
 namespace ebb::replay {
@@ -36,15 +38,18 @@ class ReferenceLife {
   void step();
   void load(const LifeEvent& event);
   void save(const LifeEvent& event);
+  void write(const LifeEvent& save);
   LifePart part(LifePart part, std::optional<LifePart> skip = std::nullopt);
   void set_place(const TrainingPlace& place);
 
   std::span<const LifeRank> ranks_;
   TrainingOptions options_;
   std::size_t keep_;
+  std::function<void()> beside_save_;
   ReferenceRun run_;
   Stage stage_ = Stage::nothing;
   TrainingPlace place_;
+  PostponedSave postponed_;
   std::vector<LifeNumbers> numbers_;  // by rank
 };
 

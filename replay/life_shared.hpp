@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,11 +14,12 @@
 namespace ebb::replay {
 
 struct LifeShared : RunShared {
-  LifeShared(const ExecuteOptions& run, const LifeScript& what, std::size_t here)
-      : RunShared(run, static_cast<int>(here)), script(what), steps_(here) {}
+  LifeShared(const ExecuteOptions& run, const LifeScript& what, std::span<const LifeRank> here)
+      : RunShared(run, static_cast<int>(here.size())), script(what), ranks(here), steps_(here.size()) {}
 
   const LifeScript& script;
-  std::int64_t job_ranks = 1;  // of all processes
+  std::span<const LifeRank> ranks;  // of this process
+  std::int64_t job_ranks = 1;       // of all processes
   std::optional<checkpoint::Reader> reader;
   double looked_seconds = 0;  // until it was opened, with every byte checked
   std::string committed;      // the last checkpoint; where the first process is

@@ -1,5 +1,5 @@
 // `ebb-replay`: plans on real GPUs. Exit codes: 0 done, 1 not equivalent, 2 bad input, 3 the environment (CUDA, NCCL,
-// files, memory). Results alone on stdout, everything else on stderr.
+// files, memory), 128 + N interrupted by signal N. Results alone on stdout, everything else on stderr.
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -10,6 +10,7 @@
 #include "models/errors.hpp"
 #include "models/text_output.hpp"
 #include "replay/commands.hpp"
+#include "replay/interrupt.hpp"
 
 namespace {
 
@@ -36,6 +37,7 @@ int complain(const char* what, int code) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe becomes a failed write, which is reported like any other
+  ebb::replay::watch_interrupts();
   try {
     const std::span<const char* const> arguments(argv, static_cast<std::size_t>(argc));
     return std::visit(Runner{}, ebb::replay::cli::parse(arguments));

@@ -27,14 +27,14 @@ void check_steps(const std::vector<Plan>& plans, const std::string& file) {
 
 }  // namespace
 
-PlanFile read_plan_file(const std::string& name) {
+PlanFile read_plan_file(const std::string& name, const std::string& shown) {
   PlanFile file;
-  file.name = name;
+  file.name = shown.empty() ? name : shown;
   const std::string text = read_text_file(name, kMostPlanBytes, "write one with ebb simulate JOB --policy P -o FILE");
-  file.plans = std::make_unique<const std::vector<Plan>>(plans_from_json(text, name));
-  check_steps(*file.plans, name);
+  file.plans = std::make_unique<const std::vector<Plan>>(plans_from_json(text, file.name));
+  check_steps(*file.plans, file.name);
   file.programs.reserve(file.plans->size());
-  for (const Plan& plan : *file.plans) file.programs.push_back(compile(plan, name));
+  for (const Plan& plan : *file.plans) file.programs.push_back(compile(plan, file.name));
   return file;
 }
 

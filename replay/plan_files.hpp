@@ -15,7 +15,7 @@ struct PlanFile {
   std::vector<Program> programs;                   // by plan
 };
 
-/// InputError, IoError.
-PlanFile read_plan_file(const std::string& name);
+/// InputError, IoError. `shown`: what messages call it, where the name would tell the user nothing.
+PlanFile read_plan_file(const std::string& name, const std::string& shown = "");
 
 }  // namespace ebb::replay

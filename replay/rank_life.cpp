@@ -11,6 +11,7 @@
 #include "models/errors.hpp"
 #include "replay/checkpoint/directory.hpp"
 #include "replay/life_checkpoint.hpp"
+#include "replay/postponed_save.hpp"
 #include "replay/ready_part.hpp"
 #include "replay/state_init.hpp"
 #include "replay/step_walk.hpp"
@@ -128,6 +129,11 @@ class RankLife {
     const LifeShared::StepEnd all = shared_.end_step(index_, {numbers.digest, skipped});
     if (!skipped) stage_ = Stage::all;
     place_ = after_step(options_.training, place_, skipped, all.digest);
+    if (skipped) return;
+    if (const auto save = postponed_.due()) {
+      write(*save);
+      postponed_.made(*save, place_.steps);
+    }
   }
 
   /// The op that looks has waited for the norm.
@@ -137,22 +143,33 @@ class RankLife {
   }
 
   void save(const LifeEvent& event) {
-    if (stage_ != Stage::all)
+    if (stage_ != Stage::all && place_.steps == 0)
       throw InputError({}, "there is no state to save before the first step", "take a step first");
+    if (stage_ != Stage::all) return postponed_.put_off(event);
+    if (!postponed_.was_made(event, place_.steps)) write(event);
+  }
+
+  void write(const LifeEvent& event) {
+    const std::string& directory = event.directory;
+    const checkpoint::Description what = describe_checkpoint(plan(), shared_.job_ranks, place_, options_.training);
+    shared_.meet([&] {
+      checkpoint::require_newest(directory, place_.steps);
+      if (event.measured) shared_.script.beside_save();
+    });
     const auto begin = Clock::now();
-    const checkpoint::Description what = describe_checkpoint(plan(), shared_.job_ranks, place_);
-    checkpoint_.begin_save(*programs_[wanted(LifePart::save)], event.directory, what);
-    shared_.meet([&] { shared_.saving = checkpoint::partial_path(event.directory, place_.steps); });
+    checkpoint_.begin_save(*programs_[wanted(LifePart::save)], directory, what);
+    shared_.meet([&] { shared_.saving = checkpoint::partial_path(directory, place_.steps); });
     run_part(LifePart::save);
     checkpoint_.finish_save();
     shared_.meet([&] {
       if (shared_.processes == nullptr || shared_.processes->rank() == 0)
-        shared_.committed = checkpoint::commit(event.directory, what, shared_.script.keep);
+        shared_.committed = checkpoint::commit(directory, what, shared_.script.keep);
       shared_.saving.clear();
     });
     shared_.meet([&] { share_path(); });
     checkpoint_.end_save();
     note(true, shared_.committed, begin, checkpoint_.storage_seconds());
+    if (event.measured) shared_.meet([&] { shared_.script.beside_save(); });
   }
 
   /// In the other processes.
@@ -174,14 +191,28 @@ class RankLife {
       shared_.looked_seconds = seconds_since(looking);
     });
     checkpoint_.begin_load(*programs_[wanted(part)], *shared_.reader);
+    shared_.meet([&] { require_whole_job(!params); });
     run_part(part);  // when all ranks have found what they need
     checkpoint_.end_load();
+    postponed_ = {};
     if (!params) {
       place_ = shared_.reader->description().place;
       stage_ = Stage::all;
     }
     note(false, shared_.reader->path(), begin, shared_.looked_seconds + checkpoint_.storage_seconds());
     shared_.meet([&] { shared_.reader.reset(); });
+  }
+
+  /// When every rank has found its own: nothing of the checkpoint is left over, and its run began as this one did.
+  void require_whole_job(bool state) const {
+    const checkpoint::Reader& reader = *shared_.reader;
+    std::string taken = parameters_taken(reader, shared_.ranks);
+    if (shared_.processes != nullptr)
+      for (const std::string& other : shared_.processes->all_gather(taken))
+        for (std::size_t p = 0; p < std::min(taken.size(), other.size()); ++p)
+          if (other[p] == '1') taken[p] = '1';
+    reader.require_none_left(taken);
+    if (state) require_origin(reader, options_.training);
   }
 
   void note(bool saved, const std::string& path, Clock::time_point begin, double storage_seconds) {
@@ -290,6 +321,7 @@ class RankLife {
   std::size_t current_ = 0;  // into programs_
   Stage stage_ = Stage::nothing;
   TrainingPlace place_;
+  PostponedSave postponed_;
 };
 
 }  // namespace

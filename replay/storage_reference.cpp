@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::int64_t kBlock = std::int64_t{16} << 20;
 constexpr std::size_t kAlignment = 4096;  // of memory and lengths under O_DIRECT
-constexpr Bytes kMost = 8_GiB;
+constexpr Bytes kTrial = 1_GiB;           // tells which way of writing is faster
 
 struct Free {
   void operator()(std::byte* data) const { std::free(data); }
@@ -45,16 +45,16 @@ Block noise() {
   return block;
 }
 
-/// A file that goes when it has been written.
+/// A file that has no name once it is there, so that it goes whatever ends this process.
 class File {
  public:
   File(std::string path, int flags)
       : path_(std::move(path)),
-        descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | flags, 0600)) {}
+        descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | flags, 0600)) {
+    if (descriptor_ >= 0) ::unlink(path_.c_str());
+  }
   ~File() {
-    if (descriptor_ < 0) return;
-    ::close(descriptor_);
-    ::unlink(path_.c_str());
+    if (descriptor_ >= 0) ::close(descriptor_);
   }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
@@ -95,26 +95,40 @@ double write_all(const std::vector<std::unique_ptr<File>>& files, const std::byt
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+StorageRate write_once(const std::string& directory, Bytes bytes, int writers, bool direct) {
+  const Block block = noise();
+  const std::int64_t blocks = std::max<std::int64_t>(1, bytes.value / kBlock / writers);
+  std::vector<std::unique_ptr<File>> files;
+  for (int i = 0; i < writers; ++i) {
+    const fs::path path = fs::path(directory) / fmt::format("large-writes-{}-{}.tmp", ::getpid(), i);
+    files.push_back(std::make_unique<File>(path.string(), direct ? O_DIRECT : 0));
+    if (files.back()->open()) continue;
+    if (!direct) files.back()->fail("make");
+    return {};  // not every file system takes O_DIRECT
+  }
+  return {{blocks * writers * kBlock}, {write_all(files, block.get(), blocks)}, direct};
+}
+
 }  // namespace
 
-StorageRate measure_large_writes(const std::string& directory, Bytes bytes, int writers) {
+StorageReference::StorageReference(std::string directory, Bytes bytes, int writers)
+    : directory_(std::move(directory)), bytes_(bytes), writers_(writers) {
   EBB_ASSERT(writers > 0);
-  const Block block = noise();
-  const std::int64_t blocks = std::max<std::int64_t>(1, std::min(bytes, kMost).value / kBlock / writers);
-  StorageRate best;
-  for (const int flags : {O_DIRECT, 0}) {
-    std::vector<std::unique_ptr<File>> files;
-    for (int i = 0; i < writers; ++i) {
-      const fs::path path = fs::path(directory) / fmt::format("large-writes-{}-{}.tmp", ::getpid(), i);
-      files.push_back(std::make_unique<File>(path.string(), flags));
-      if (!files.back()->open() && flags == 0) files.back()->fail("make");
-    }
-    // Not every file system takes O_DIRECT.
-    if (!std::all_of(files.begin(), files.end(), [](const auto& file) { return file->open(); })) continue;
-    const StorageRate found{{blocks * writers * kBlock}, {write_all(files, block.get(), blocks)}, flags != 0};
-    if (found.rate().value > best.rate().value) best = found;
+}
+
+void StorageReference::measure() {
+  if (rates_.empty()) {
+    const Bytes some = std::min(bytes_, kTrial);
+    const StorageRate direct = write_once(directory_, some, writers_, true);
+    direct_ = direct.rate().value >= write_once(directory_, some, writers_, false).rate().value;
   }
-  return best;
+  rates_.push_back(write_once(directory_, bytes_, writers_, direct_));
+}
+
+BytesPerSecond StorageReference::mean() const {
+  double sum = 0;
+  for (const StorageRate& rate : rates_) sum += rate.rate().value;
+  return {rates_.empty() ? 0 : sum / static_cast<double>(rates_.size())};
 }
 
 }  // namespace ebb::replay

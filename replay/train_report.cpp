@@ -34,6 +34,7 @@ namespace {
 
 std::string begin_text(const TrainScript& script) {
   if (script.from.empty()) return "from init\n";
+  if (script.done) return fmt::format("{} has all steps behind it: there is nothing to do\n", script.from);
   return fmt::format("from {}{}\n", script.parameters ? "the parameters of " : "", script.from);
 }
 
@@ -48,7 +49,8 @@ std::string rank_text(const TrainResult& result, std::size_t r) {
     const StepNumbers& step = numbers.steps[i];
     steps.add_row({fmt::format("{}", result.script.first + static_cast<int>(i) + 1), fmt::format("{:.6f}", step.loss),
                    fmt::format("{:.6f}", std::sqrt(static_cast<double>(step.sum_of_squares))),
-                   fmt::format("{}", step.loss_scale), step.skipped ? "skipped" : fmt::format("{:016x}", step.digest)});
+                   fmt::format("{}", static_cast<double>(step.loss_scale)),
+                   step.skipped ? "skipped" : fmt::format("{:016x}", step.digest)});
   }
   reports::Table peaks({{"  part", reports::Align::left}, {"live"}, {"planned"}});
   std::vector<PartPeak> shown;  // each part once, at its highest
@@ -71,6 +73,26 @@ std::string rank_text(const TrainResult& result, std::size_t r) {
   return text + fmt::format("  final state {:016x}\n\n", numbers.final_state);
 }
 
+/// Of the save that plain writes were measured beside: the last one.
+std::optional<double> share_of_plain_writes(const TrainResult& result, std::span<const CheckpointTotal> totals) {
+  const auto last = std::find_if(totals.rbegin(), totals.rend(), [](const auto& total) { return total.saved; });
+  if (!result.storage || last == totals.rend() || result.storage->mean().value <= 0) return std::nullopt;
+  return last->rate().value / result.storage->mean().value;
+}
+
+std::string storage_text(const TrainResult& result, std::span<const CheckpointTotal> totals) {
+  const std::optional<double> share = share_of_plain_writes(result, totals);
+  if (!share || result.storage->rates().size() != 2) return "";
+  const StorageRate& before = result.storage->rates()[0];
+  const StorageRate& after = result.storage->rates()[1];
+  return fmt::format(
+      "plain large writes of {} there{}: {} before the last save, {} after it; the save at {} reached {:.1f} % of "
+      "their "
+      "mean\n",
+      format_bytes(before.bytes), before.direct ? " (O_DIRECT)" : "", format_bandwidth(before.rate()),
+      format_bandwidth(after.rate()), format_bandwidth({*share * result.storage->mean().value}), 100.0 * *share);
+}
+
 std::string totals_text(const TrainResult& result) {
   const std::vector<CheckpointTotal> totals = checkpoint_totals(result.run.ranks);
   if (totals.empty()) return "";
@@ -81,14 +103,7 @@ std::string totals_text(const TrainResult& result) {
                    format_seconds(total.storage_seconds)});
   std::string text;
   add(text, table);
-  if (!result.storage) return text + "\n";
-  const StorageRate& storage = *result.storage;
-  text += fmt::format("plain large writes there{}: {}", storage.direct ? " (O_DIRECT)" : "",
-                      format_bandwidth(storage.rate()));
-  const auto last = std::find_if(totals.rbegin(), totals.rend(), [](const auto& total) { return total.saved; });
-  if (last != totals.rend() && storage.rate().value > 0)
-    text += fmt::format("; the last save reached {:.1f} % of that", 100.0 * last->rate().value / storage.rate().value);
-  return text + "\n\n";
+  return text + storage_text(result, totals) + "\n";
 }
 
 /// JSON has no inf and no nan.
@@ -149,11 +164,15 @@ std::string to_json(const TrainResult& result) {
                                    {"seconds", total.seconds.value},
                                    {"storage_seconds", total.storage_seconds.value},
                                    {"bytes_per_s", total.rate().value}});
-  if (result.storage)
-    json["storage"] = {{"bytes", result.storage->bytes.value},
-                       {"seconds", result.storage->seconds.value},
-                       {"direct", result.storage->direct},
-                       {"bytes_per_s", result.storage->rate().value}};
+  if (const auto share = share_of_plain_writes(result, checkpoint_totals(result.run.ranks))) {
+    for (const StorageRate& rate : result.storage->rates())
+      json["storage"]["plain_writes"].push_back({{"bytes", rate.bytes.value},
+                                                 {"seconds", rate.seconds.value},
+                                                 {"direct", rate.direct},
+                                                 {"bytes_per_s", rate.rate().value}});
+    json["storage"]["mean_bytes_per_s"] = result.storage->mean().value;
+    json["storage"]["share_of_save"] = *share;
+  }
   json["provenance"] = Json::object();
   for (const auto& [what, value] : result.run.provenance) json["provenance"][what] = value;
   json["remarks"] = result.run.remarks;

@@ -17,7 +17,7 @@ struct TrainResult {
   std::vector<std::int64_t> ranks;  // of run.ranks
   LifeRun run;
   bool on_gpu = false;
-  std::optional<StorageRate> storage;  // plain large writes into the same directory, in the same run
+  std::optional<StorageReference> storage;  // plain large writes beside the last save
 };
 
 /// The k-th save or load of all ranks together: bytes added up, times of the slowest.

@@ -19,6 +19,10 @@ struct TrainWishes {
   bool resume = false;  // from the newest checkpoint there, if there is one
   std::optional<std::string> load;
   std::optional<std::string> load_params;
+  // Whether `training` has them from the user:
+  bool seed_given = false;
+  bool scaling_given = false;
+  bool initial_scale_given = false;
 };
 
 struct TrainScript {
@@ -27,9 +31,14 @@ struct TrainScript {
   bool parameters = false;  // only those of it
   int first = 0;            // training steps that lie behind it
   std::vector<int> saves;   // after these training steps
+  bool done = false;        // resumed, and there is nothing left to train: no events
 };
 
-/// InputError where there is nothing left to train, or no whole checkpoint where one is named.
+/// InputError where a checkpoint that is named has no steps left to train or is not whole, where options contradict
+/// what its run began with, and where a later checkpoint lies where this run would save.
 TrainScript train_script(const TrainWishes& wishes);
+
+/// What became of saves that were due while every step had been skipped (postponed_save.hpp); "" where none was.
+std::string put_off_remark(const TrainScript& train, const std::vector<StepNumbers>& steps);
 
 }  // namespace ebb::replay

@@ -31,6 +31,7 @@ struct LossScaling {
   float least = 1.0F;
   int interval = 1000;
   int hysteresis = 2;
+  bool operator==(const LossScaling&) const = default;
 };
 
 /// `value` (inf or nan) in place of one gradient element that `rank` owns, in training step `step` (1, 2, ...).
@@ -48,6 +49,15 @@ struct TrainingOptions {
   LossScaling scaling = {};
   std::vector<Injection> injections = {};
 };
+
+/// What a run began with and a resume has to go on with, so that it gives the numbers of a run without one: padding is
+/// made from the first seed, and the scale moves by the rule. A checkpoint keeps it.
+struct TrainingOrigin {
+  std::uint64_t seed = 1;
+  LossScaling scaling = {};
+  bool operator==(const TrainingOrigin&) const = default;
+};
+inline TrainingOrigin origin_of(const TrainingOptions& options) { return {options.seed, options.scaling}; }
 
 /// Where a training run stands between steps: what a checkpoint keeps beside tensors. The same on all ranks.
 struct TrainingPlace {

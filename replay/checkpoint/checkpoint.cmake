@@ -9,9 +9,12 @@ add_library(ebb_checkpoint STATIC
   checkpoint/hashes.cpp
   checkpoint/manifest.cpp
   checkpoint/manifest_json.cpp
+  checkpoint/parallel_names.cpp
   checkpoint/rank_writer.cpp
   checkpoint/reader.cpp
+  checkpoint/reader_data.cpp
   checkpoint/safetensors.cpp
+  checkpoint/unfinished.cpp
 )
 target_link_libraries(ebb_checkpoint PUBLIC ebb_models ebb_kernels_ref Threads::Threads
                       PRIVATE fmt::fmt nlohmann_json::nlohmann_json)

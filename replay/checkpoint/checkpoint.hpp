@@ -25,6 +25,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/plan.hpp"
@@ -54,6 +55,7 @@ struct Description {
   std::string job;
   std::int64_t ranks = 1;
   TrainingPlace place;
+  TrainingOrigin origin;
   Precision precision;
 };
 
@@ -113,8 +115,13 @@ class Reader {
   const Description& description() const;
   const std::vector<Parameter>& parameters() const;  // of all ranks
   /// InputError unless it has every one of `parameters` with its shape and `states` (StateBits) of it in these types.
-  /// What else it has does not matter: a rank asks for its own.
+  /// What else it has does not matter: a rank asks for its own. Where a parameter of another parallel size has the
+  /// name, the message says which size differs.
   void require(std::span<const Parameter> parameters, std::uint8_t states, const Precision& precision) const;
+
+  /// InputError naming a tensor and its file where a parameter is left over: it is of a larger model. `taken`: by
+  /// parameter, '1' where some rank of the job has it.
+  void require_none_left(std::string_view taken) const;
 
   /// Elements [offset, offset + numel) of the state of the named parameter, whichever files have them, to `data`.
   /// IoError; InputError where there is no such state, type or range, or a file has changed since it was checked.
@@ -137,5 +144,13 @@ class Reader {
 
 /// Paths of the whole checkpoints in `directory`, oldest first.
 std::vector<std::string> list(const std::string& directory);
+
+/// Makes the directory, and IoError where it is none or may not be written: before training, not at its first save.
+void require_writable(const std::string& directory);
+
+/// InputError where a checkpoint of a later step than `step` lies in `directory`. The newest is the one of the highest
+/// step, so a run that begins with an earlier one, or anew, would save beside it in vain: the next resume would take
+/// the other run's. Whoever saves there asks first.
+void require_newest(const std::string& directory, std::int64_t step);
 
 }  // namespace ebb::replay::checkpoint

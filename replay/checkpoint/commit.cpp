@@ -7,19 +7,17 @@
 #include <unordered_map>
 
 #include "models/errors.hpp"
-#include "models/text_file.hpp"
 #include "replay/checkpoint/content_meter.hpp"
 #include "replay/checkpoint/directory.hpp"
 #include "replay/checkpoint/file.hpp"
 #include "replay/checkpoint/manifest.hpp"
+#include "replay/checkpoint/unfinished.hpp"
 
 namespace ebb::replay::checkpoint {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-constexpr std::int64_t kMostManifestBytes = std::int64_t{1} << 31;
 
 Manifest read_part(const std::string& partial, std::int64_t rank) {
   const std::string path = fmt::format("{}/rank-{:05d}.json", partial, rank);
@@ -29,7 +27,7 @@ Manifest read_part(const std::string& partial, std::int64_t rank) {
         fmt::format("{}: rank {} has not finished its part of the checkpoint; is the directory on storage "
                     "that all ranks see?",
                     path, rank));
-  return parse_manifest(read_text_file(path, kMostManifestBytes), path);
+  return read_manifest(path);
 }
 
 /// Joins `part` to `all`: parameters by name, one file more.
@@ -88,10 +86,18 @@ std::string commit(const std::string& directory, const Description& what, std::s
   const std::int64_t step = what.place.steps;
   const std::string partial = partial_path(directory, step);
   const Manifest manifest = join_parts(partial, what);
-  write_small_file(partial + "/" + kManifest, manifest_text(manifest));
-  remove_others(partial, manifest);
-  sync_directory(partial);
-  publish(directory, step);
+  const std::string path = partial + "/" + kManifest;
+  try {
+    write_small_file(path, manifest_text(manifest));
+    remove_others(partial, manifest);
+    sync_directory(partial);
+    const std::unique_lock interrupts_wait = forget_unfinished(partial);
+    publish(directory, step);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(path, ignored);  // the rest is its writers'
+    throw;
+  }
   remove_old(directory, step, keep);
   return step_path(directory, step);
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <stdio.h>  // renameat2
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,6 +15,7 @@
 
 #include "models/errors.hpp"
 #include "replay/checkpoint/file.hpp"
+#include "replay/checkpoint/unfinished.hpp"
 
 namespace ebb::replay::checkpoint {
 
@@ -103,10 +105,32 @@ std::vector<std::string> list(const std::string& directory) {
   return paths;
 }
 
+std::optional<std::int64_t> step_of_name(const std::string& path) {
+  const std::string name = fs::path(path).filename().string();
+  const std::optional<std::int64_t> step = step_of(name, "");
+  return step ? step : step_of(name, kOld);
+}
+
+void require_writable(const std::string& directory) {
+  make_directories(directory);
+  if (::access(directory.c_str(), W_OK | X_OK) != 0) throw_io_error(directory, "writing into the directory", errno);
+}
+
+void require_newest(const std::string& directory, std::int64_t step) {
+  const auto steps = steps_in(directory);
+  if (steps.empty() || steps.back().first <= step) return;
+  const std::string& later = steps.back().second;
+  throw InputError({later},
+                   step > 0 ? fmt::format("it is of a later step than {}, where this run stands: another run's", step)
+                            : "there is a checkpoint of another run already, and this run begins anew",
+                   "go on from it with --resume, move it away, or save to another directory");
+}
+
 void remove_leftovers(const std::string& directory, std::int64_t step) {
   std::error_code ignored;
   for (const std::string& name : names_in(directory)) {
     const std::string path = directory + "/" + name;
+    if (!fs::is_directory(fs::symlink_status(path, ignored))) continue;  // a link is not Ebb's
     const std::optional<std::int64_t> partial = step_of(name, kPartial);
     if (partial && *partial != step && !is_in_use(path)) remove_quietly(path);
     const std::optional<std::int64_t> old = step_of(name, kOld);
@@ -145,6 +169,8 @@ void remove_old(const std::string& directory, std::int64_t step, std::size_t kee
     const std::string partial = partial_path(directory, steps[i].first);
     if (is_in_use(partial)) continue;  // another run saves that step now
     remove_quietly(partial);
+    Unfinished going(partial);  // an interrupt on the way removes the rest
+    going.own(1, {});
     if (::rename(steps[i].second.c_str(), partial.c_str()) != 0)
       throw_io_error(steps[i].second, "renaming it, to remove it", errno);
     sync_directory(directory);

@@ -44,6 +44,8 @@ std::string_view cure_of(int error) {
       return "too many open files: raise ulimit -n";
     case EIO:
       return "the device reports an error: look into the kernel's log before trusting it with another checkpoint";
+    case ELOOP:
+      return "a symbolic link stands there, which no save follows: remove it";
     case EFBIG:
       return "the file system or ulimit -f does not allow files this large";
     default:
@@ -53,6 +55,14 @@ std::string_view cure_of(int error) {
 
 std::string amount(std::string_view doing, std::size_t bytes, std::int64_t at) {
   return fmt::format("{} {} at byte {}", doing, format_bytes({static_cast<std::int64_t>(bytes)}), at);
+}
+
+std::string_view cure_of_reading(int error) {
+  return error == EACCES || error == EPERM ? "may this user read it?" : cure_of(error);
+}
+
+[[noreturn]] void throw_with_cure(const std::string& path, std::string_view doing, int error, std::string_view cure) {
+  throw IoError(fmt::format("{}: {}: {}{}{}", path, doing, std::strerror(error), cure.empty() ? "" : "; ", cure));
 }
 
 /// A call again while signals interrupt it.
@@ -92,8 +102,7 @@ AlignedBytes::AlignedBytes(std::int64_t bytes) {
 void AlignedBytes::Free::operator()(std::byte* data) const { std::free(data); }
 
 void throw_io_error(const std::string& path, std::string_view doing, int error) {
-  const std::string_view cure = cure_of(error);
-  throw IoError(fmt::format("{}: {}: {}{}{}", path, doing, std::strerror(error), cure.empty() ? "" : "; ", cure));
+  throw_with_cure(path, doing, error, cure_of(error));
 }
 
 File File::create(const std::string& path, bool direct) {
@@ -107,18 +116,21 @@ File File::create(const std::string& path, bool direct) {
         throw IoError(path + ": another save is writing this checkpoint; wait for it, or give each job a directory");
     }
     // Between opening and locking, somebody who clears up may have removed it.
-    struct stat mine {};
-    struct stat there {};
-    if (::fstat(fd, &mine) != 0) throw_io_error(path, "looking at it", errno);
-    if (::stat(path.c_str(), &there) != 0 || there.st_ino != mine.st_ino || there.st_dev != mine.st_dev) continue;
-    file.truncate(0);
+    file.stamp();  // an error where it cannot be looked at, which is_there() does not tell from another file
+    if (!file.is_there()) continue;
+    try {
+      file.truncate(0);
+    } catch (...) {
+      ::unlink(path.c_str());
+      throw;
+    }
     return file;
   }
 }
 
 File File::open(const std::string& path, bool direct) {
   const int fd = open_file(path, O_RDONLY | O_CLOEXEC, direct);
-  if (fd < 0) throw_io_error(path, "opening it", errno);
+  if (fd < 0) throw_with_cure(path, "opening it", errno, cure_of_reading(errno));
   return {path, fd};
 }
 
@@ -194,6 +206,13 @@ File::Stamp File::stamp() const {
           std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
 }
 
+bool File::is_there() const {
+  struct stat mine {};
+  struct stat there {};
+  return ::fstat(fd_, &mine) == 0 && ::lstat(path_.c_str(), &there) == 0 && there.st_ino == mine.st_ino &&
+         there.st_dev == mine.st_dev;
+}
+
 bool is_locked(const std::string& path) {
   const int fd = open_file(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, false);
   if (fd < 0) return false;
@@ -226,6 +245,25 @@ void make_directories(const std::string& path) {
   const bool is_there = error == EEXIST && ::stat(path.c_str(), &status) == 0;
   if (is_there && S_ISDIR(status.st_mode)) return;
   throw_io_error(path, "making the directory", is_there ? ENOTDIR : error);
+}
+
+void make_own_directory(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
+    throw_io_error(path, "making the directory", ELOOP);
+  make_directories(path);
+}
+
+std::string read_small_file(const std::string& path, std::int64_t most) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) throw_with_cure(path, "looking at it", errno, cure_of_reading(errno));
+  if (!S_ISREG(status.st_mode)) throw InputError({path}, "this is no file", "take another checkpoint");
+  const File file = File::open(path, false);
+  if (status.st_size > most)
+    throw InputError({path}, "this file is larger than " + format_bytes({most}), "is it the right file?");
+  std::string text(static_cast<std::size_t>(status.st_size), '\0');
+  text.resize(static_cast<std::size_t>(file.read(0, std::as_writable_bytes(std::span(text)))));
+  return text;
 }
 
 void write_small_file(const std::string& path, std::string_view text) {

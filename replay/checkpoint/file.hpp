@@ -66,6 +66,8 @@ class File {
   void truncate(std::int64_t bytes);
   void sync();
   Stamp stamp() const;
+  /// Whether this file still is what its path names.
+  bool is_there() const;
 
  private:
   File(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
@@ -77,7 +79,12 @@ class File {
 bool is_locked(const std::string& path);
 /// Makes a directory and all above it, durably.
 void make_directories(const std::string& path);
+/// Makes a directory that is nobody's but Ebb's, durably; one that is there stays. IoError where a symbolic link has
+/// the name: what it points to is not Ebb's.
+void make_own_directory(const std::string& path);
 void sync_directory(const std::string& path);
+/// All of a file of at most `most` bytes, whatever they are. InputError: no regular file, or larger.
+std::string read_small_file(const std::string& path, std::int64_t most);
 /// A new small file, durable.
 void write_small_file(const std::string& path, std::string_view text);
 

@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::array<std::string_view, kSavedStates.size()> kStateNames = {"exp_avg", "exp_avg_sq", "master", "param"};
 
-std::string tensor_name(const Piece& piece, const std::string& parameter) {
-  return fmt::format("{}/{}@{}", name_of_state(piece.state), parameter, piece.offset.value);
-}
-
 /// That `pieces`, ascending, are [0, numel) once, in one type.
 void require_whole(const std::vector<Found>& pieces, const Parameter& parameter, const Manifest& manifest,
                    const std::string& file) {
@@ -51,6 +47,10 @@ std::size_t index_of(StateBits state) {
 
 std::string_view name_of_state(StateBits state) { return kStateNames[index_of(state)]; }
 
+std::string tensor_name(const Piece& piece, const std::string& parameter) {
+  return fmt::format("{}/{}@{}", name_of_state(piece.state), parameter, piece.offset.value);
+}
+
 std::int64_t numel_of(const Parameter& parameter) {
   return std::accumulate(parameter.shape.begin(), parameter.shape.end(), std::int64_t{1}, std::multiplies<>());
 }
@@ -61,7 +61,7 @@ Header header_of(const Manifest& manifest, std::size_t i) {
   const DataFile& file = manifest.files[i];
   Header header;
   header.metadata = {{"format", "ebb-checkpoint"},
-                     {"version", "1"},
+                     {"version", fmt::format("{}", kVersion)},
                      {"job", manifest.what.job},
                      {"step", fmt::format("{}", manifest.what.place.steps)},
                      {"file", file.name},

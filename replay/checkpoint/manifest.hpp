@@ -39,9 +39,13 @@ struct Manifest {
   Contents contents{};
 };
 
+inline constexpr std::int64_t kVersion = 2;  // 1 had no origin
+
 std::string manifest_text(const Manifest& manifest);
 /// InputError naming `file`: not a manifest, another version, changed since it was written.
 Manifest parse_manifest(std::string_view text, const std::string& file);
+/// ... of the file at `path`. IoError.
+Manifest read_manifest(const std::string& path);
 
 /// Whether two ranks mean the same save. A hash, so that each data file can carry it.
 Hash128 identity(const Description& what);
@@ -63,6 +67,8 @@ std::vector<std::array<std::vector<Found>, kSavedStates.size()>> places_of(const
                                                                            const std::string& file);
 
 std::int64_t numel_of(const Parameter& parameter);
+/// "master/NAME@0": of a piece of the parameter of this name.
+std::string tensor_name(const Piece& piece, const std::string& parameter);
 std::string data_file_name(std::int64_t rank);
 
 }  // namespace ebb::replay::checkpoint

@@ -16,7 +16,6 @@ namespace ebb::replay::checkpoint {
 namespace {
 
 constexpr std::string_view kFormat = "ebb-checkpoint";
-constexpr std::int64_t kVersion = 1;
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMostNumel = std::int64_t{1} << 56;  // bytes of any type still fit an int64 many times over
 constexpr std::string_view kSealBegin = ",\n\"hash\":\"";
@@ -36,6 +35,12 @@ Json place_json(const TrainingPlace& place) {
           {"loss_scale", place.loss_scale}, {"good_steps", place.good_steps}, {"hysteresis", place.hysteresis}};
 }
 
+float read_scale(const JsonValue& json) {
+  const auto scale = static_cast<float>(json.number());
+  if (!std::isfinite(scale)) json.reject("this is no finite fp32 number");
+  return scale;
+}
+
 TrainingPlace read_place(const JsonValue& json) {
   constexpr std::int64_t kMostInt = std::numeric_limits<int>::max();
   json.require_keys({"steps", "adam_steps", "seed", "loss_scale", "good_steps", "hysteresis"});
@@ -43,11 +48,34 @@ TrainingPlace read_place(const JsonValue& json) {
   place.steps = json.at("steps").integer(0, kMost);
   place.adam_steps = json.at("adam_steps").integer(0, place.steps);
   place.seed = read_hexadecimal(json.at("seed"));
-  place.loss_scale = static_cast<float>(json.at("loss_scale").number());
-  if (!std::isfinite(place.loss_scale)) json.at("loss_scale").reject("this is no finite fp32 number");
+  place.loss_scale = read_scale(json.at("loss_scale"));
   place.good_steps = static_cast<int>(json.at("good_steps").integer(0, kMostInt));
   place.hysteresis = static_cast<int>(json.at("hysteresis").integer(-kMostInt, kMostInt));
   return place;
+}
+
+Json origin_json(const TrainingOrigin& origin) {
+  const LossScaling& scaling = origin.scaling;
+  return {{"seed", hexadecimal(origin.seed)},
+          {"loss_scaling",
+           {{"on", scaling.on},
+            {"initial", scaling.initial},
+            {"least", scaling.least},
+            {"interval", scaling.interval},
+            {"hysteresis", scaling.hysteresis}}}};
+}
+
+TrainingOrigin read_origin(const JsonValue& json) {
+  constexpr std::int64_t kMostInt = std::numeric_limits<int>::max();
+  json.require_keys({"seed", "loss_scaling"});
+  const JsonValue rule = json.at("loss_scaling");
+  rule.require_keys({"on", "initial", "least", "interval", "hysteresis"});
+  return {.seed = read_hexadecimal(json.at("seed")),
+          .scaling = {.on = rule.at("on").boolean(),
+                      .initial = read_scale(rule.at("initial")),
+                      .least = read_scale(rule.at("least")),
+                      .interval = static_cast<int>(rule.at("interval").integer(0, kMostInt)),
+                      .hysteresis = static_cast<int>(rule.at("hysteresis").integer(0, kMostInt))}};
 }
 
 Json piece_json(const Piece& piece) {
@@ -140,14 +168,15 @@ Hash128 identity(const Description& what) {
   return hash_of(dump(Json{{"job", what.job},
                            {"ranks", what.ranks},
                            {"place", place_json(what.place)},
+                           {"origin", origin_json(what.origin)},
                            {"precision", precision_json(what.precision)}}));
 }
 
 std::string manifest_text(const Manifest& manifest) {
-  std::string text =
-      fmt::format("{{\"format\":\"{}\",\"version\":{},\"job\":{},\"ranks\":{},\n\"place\":{},\n\"precision\":{},\n",
-                  kFormat, kVersion, dump(manifest.what.job), manifest.what.ranks,
-                  dump(place_json(manifest.what.place)), dump(precision_json(manifest.what.precision)));
+  std::string text = fmt::format(
+      "{{\"format\":\"{}\",\"version\":{},\"job\":{},\"ranks\":{},\n\"place\":{},\n\"origin\":{},\n\"precision\":{},\n",
+      kFormat, kVersion, dump(manifest.what.job), manifest.what.ranks, dump(place_json(manifest.what.place)),
+      dump(origin_json(manifest.what.origin)), dump(precision_json(manifest.what.precision)));
   Json contents;
   for (const StateBits state : kSavedStates)
     contents[std::string(name_of_state(state))] = hexadecimal(manifest.contents[index_of(state)]);
@@ -171,11 +200,12 @@ Manifest parse_manifest(std::string_view text, const std::string& file) {
     json.at("version").reject(fmt::format("version {} of the format; this program reads {}", version, kVersion),
                               "use the Ebb that wrote it");
   json.require_keys(
-      {"format", "version", "job", "ranks", "place", "precision", "content", "parameters", "files", "hash"});
+      {"format", "version", "job", "ranks", "place", "origin", "precision", "content", "parameters", "files", "hash"});
   Manifest manifest;
   manifest.what.job = json.at("job").text();
   manifest.what.ranks = json.at("ranks").integer(1, std::int64_t{1} << 24);
   manifest.what.place = read_place(json.at("place"));
+  manifest.what.origin = read_origin(json.at("origin"));
   manifest.what.precision = read_precision(json.at("precision"));
   for (const StateBits state : kSavedStates)
     manifest.contents[index_of(state)] =
@@ -185,6 +215,11 @@ Manifest parse_manifest(std::string_view text, const std::string& file) {
   const JsonValue files = json.at("files");
   for (std::size_t i = 0; i < files.size(); ++i) manifest.files.push_back(read_file(files[i], manifest.parameters));
   return manifest;
+}
+
+Manifest read_manifest(const std::string& path) {
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 31;
+  return parse_manifest(read_small_file(path, kMostBytes), path);
 }
 
 }  // namespace ebb::replay::checkpoint

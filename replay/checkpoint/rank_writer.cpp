@@ -1,5 +1,6 @@
 // RankWriter: one rank's data file and its part of the manifest.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +13,7 @@
 #include "replay/checkpoint/content_meter.hpp"
 #include "replay/checkpoint/directory.hpp"
 #include "replay/checkpoint/manifest.hpp"
+#include "replay/checkpoint/unfinished.hpp"
 
 namespace ebb::replay::checkpoint {
 
@@ -46,6 +48,7 @@ struct RankWriter::State {
   std::optional<ContentMeter> meter;
   std::string directory;  // .partial
   std::string part_path;
+  std::optional<Unfinished> unfinished;
   File file;
   std::mutex mutex;  // of part.contents
   std::unique_ptr<BlockWriter> blocks;
@@ -58,13 +61,17 @@ struct RankWriter::State {
   void lay_out();
 };
 
-/// An unfinished file goes, also when the constructor of the writer fails.
+/// What did not become part of a checkpoint goes, also when the constructor of the writer fails: a full disk is not to
+/// stay full. After commit() the files have other names.
 RankWriter::State::~State() {
   blocks.reset();
-  if (finished || directory.empty()) return;
+  if (!unfinished) return;
   std::error_code ignored;
-  if (!file.path().empty()) std::filesystem::remove(file.path(), ignored);
-  std::filesystem::remove(directory, ignored);  // by the last: it is empty then
+  if (!file.path().empty() && file.is_there()) {
+    std::filesystem::remove(file.path(), ignored);
+    std::filesystem::remove(part_path, ignored);
+  }
+  ::rmdir(directory.c_str());  // by the last: it is empty then
 }
 
 /// Where everything lies.
@@ -97,8 +104,11 @@ RankWriter::RankWriter(const std::string& directory, const Description& what, st
   s.lay_out();
   make_directories(directory);
   if (rank == 0) remove_leftovers(directory, what.place.steps);
-  make_directories(s.directory);
-  s.file = File::create(s.directory + "/" + s.data().name, options.direct);
+  const std::string path = s.directory + "/" + s.data().name;
+  s.unfinished.emplace(s.directory);
+  make_own_directory(s.directory);
+  s.file = File::create(path, options.direct);
+  s.unfinished->own(what.ranks, {path, s.part_path});  // nobody else's: it is locked
   std::error_code ignored;
   std::filesystem::remove(s.part_path, ignored);  // of a save that died
   s.file.reserve(round_up(s.data().bytes.value, kAlignment));
@@ -137,6 +147,7 @@ Written RankWriter::finish() {
   s.file.sync();
   write_small_file(s.part_path, manifest_text(s.part));
   s.finished = true;
+  s.unfinished->complete();
   return {s.data().bytes, std::chrono::duration<double>(State::Clock::now() - *s.first_write).count()};
 }
 

@@ -72,7 +72,7 @@ def large_runs(out):
             "provenance": run["provenance"],
         }
         if one["storage"]:
-            one["save_of_storage"] = one["save"]["bytes_per_s"] / one["storage"]["bytes_per_s"]
+            one["save_of_storage"] = one["storage"]["share_of_save"]
         runs.append(one)
     return runs
 
@@ -87,8 +87,9 @@ def print_large(runs):
             figures = run[what]
             print(f"  {what}: {figures['bytes'] / 1e9:.2f} GB in {figures['seconds']:.2f} s = {figures['bytes_per_s'] / 1e9:.2f} GB/s")
         if run["storage"]:
-            rate = run["storage"]["bytes_per_s"] / 1e9
-            print(f"  plain large writes: {rate:.2f} GB/s; the save reached {100 * run['save_of_storage']:.1f} %")
+            before, after = (rate["bytes_per_s"] / 1e9 for rate in run["storage"]["plain_writes"])
+            print(f"  plain large writes: {before:.2f} GB/s before the save, {after:.2f} after it; the save reached "
+                  f"{100 * run['save_of_storage']:.1f} % of their mean")
 
 
 def main():

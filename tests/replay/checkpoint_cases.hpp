@@ -105,6 +105,7 @@ inline ck::Description description_of(const Case& c, std::int64_t ranks, std::in
                     .loss_scale = 65536.0F,
                     .good_steps = 3,
                     .hysteresis = 1},
+          .origin = {.seed = 11, .scaling = {.on = true, .initial = 65536.0F}},
           .precision = c.precision};
 }
 

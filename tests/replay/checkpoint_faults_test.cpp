@@ -120,6 +120,10 @@ TEST_CASE("whatever call of a save fails, there is an IoError with the path, and
       const bool renamed = message.find("fsync of the directory") != std::string::npos && all.size() == 2;
       CHECK((all.size() == 1 || renamed));
       CHECK(holds(ck::Reader(root.path()), c, renamed ? 2 : 1));
+      for (const auto& entry : std::filesystem::directory_iterator(root.path())) {
+        INFO(entry.path().string());
+        CHECK(entry.path().extension() != ".partial");  // a full disk does not stay full
+      }
       save(root.path(), c, 2, 3);  // and the next save is as any
       CHECK(holds(ck::Reader(root.path()), c, 3));
     }

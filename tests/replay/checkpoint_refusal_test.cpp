@@ -139,7 +139,7 @@ TEST_CASE("a manifest that is sealed and wrong all the same is refused") {
     std::string_view from, to, reason;
   };
   for (const Change& change : std::vector<Change>{
-           {R"("version":1)", R"("version":2)", "version 2"},
+           {R"("version":2)", R"("version":3)", "version 3"},
            {R"("format":"ebb-checkpoint")", R"("format":"other")", "no checkpoint of Ebb's"},
            {R"("name":"b")", R"("name":"a")", "twice"},
            {R"("shape":[13])", R"("shape":[14])", "nothing has element 13"},
@@ -208,6 +208,85 @@ TEST_CASE("a job asks for its own parameters, shapes, states and types") {
   CHECK(says(reading("a", kMaster, 3, 11, Dtype::fp32), "\"a\"", "has 13 elements"));
   CHECK(says(reading("a", kMaster, 3, 1, Dtype::fp16), "\"a\"", "saved in fp32"));
   CHECK(says(reading("x", kMaster, 3, 1, Dtype::fp32), "\"x\"", "no parameter"));
+}
+
+TEST_CASE("a parameter that the job has not is left over") {
+  const FakeRoot root;
+  const Case c = small();
+  const ck::Reader reader(save(root.path(), c, 2, 1));
+  CHECK(error_of([&] { reader.require_none_left("11"); }).empty());
+  const std::string message = error_of([&] { reader.require_none_left("10"); });
+  CHECK(says(message, "step-00000001/rank-00000.safetensors", "\"exp_avg/b@0\""));
+  CHECK(says(message, "", "larger model"));
+}
+
+TEST_CASE("another parallel size is called by its name") {
+  const FakeRoot root;
+  Case c;
+  c.parameters = {{"fc1 [tp 0/2]", {4}},
+                  {"fc1 [tp 1/2]", {4}},
+                  {"expert [etp 0/2] [ep 0/4]", {4}},
+                  {"word [tp 0/2] [pp 0/2]", {4}},
+                  {"odd [1]", {4}}};
+  const ck::Reader reader(save(root.path(), c, 1, 1));
+  const auto refused = [&](const std::string& name) {
+    return error_of([&] { reader.require(std::vector<ck::Parameter>{{name, {4}}}, kMaster, c.precision); });
+  };
+  CHECK(refused("fc1 [tp 1/2]").empty());
+  CHECK(refused("odd [1]").empty());
+  CHECK(says(refused("fc1"), "step-00000001", "tensor parallel size 2, the job of 1"));
+  CHECK(says(refused("fc1 [tp 3/4]"), "step-00000001", "tensor parallel size 2, the job of 4"));
+  CHECK(says(refused("expert [etp 0/2] [ep 0/2]"), "step-00000001", "of expert parallel size 4, the job of 2"));
+  CHECK(refused("expert [etp 0/2] [ep 0/2]").find("tensor") == std::string::npos);
+  CHECK(says(refused("expert"), "", "expert tensor parallel size 2, the job of 1; of"));
+  CHECK(says(refused("word [tp 0/2]"), "", "pipeline parallel size 2, the job of 1"));
+  CHECK(says(refused("fc2 [tp 0/2]"), "", "another model"));
+  CHECK(says(refused("odd [2]"), "", "another model"));
+}
+
+TEST_CASE("a directory that is called after another step is refused") {
+  const FakeRoot root;
+  const std::string path = save(root.path(), small(), 2, 20);
+  fs::copy(path, root.path() + "/step-00000040");
+  CHECK(says(refusal(root.path() + "/step-00000040", false), "step-00000040/manifest.json", "it is of step 20"));
+  CHECK(says(refusal(root.path(), false), "step-00000040", "it is of step 20"));  // the newest by name
+  fs::rename(root.path() + "/step-00000040", root.path() + "/best");              // a name that says nothing
+  CHECK(refusal(root.path() + "/best").empty());
+}
+
+TEST_CASE("a later checkpoint of another run is in the way of a save") {
+  const FakeRoot root;
+  CHECK(error_of([&] { ck::require_newest(root.path() + "/none", 0); }).empty());
+  save(root.path(), small(), 1, 20);
+  save(root.path(), small(), 1, 40);
+  CHECK(error_of([&] { ck::require_newest(root.path(), 40); }).empty());
+  CHECK(says(error_of([&] { ck::require_newest(root.path(), 20); }), "step-00000040", "later step than 20"));
+  CHECK(says(error_of([&] { ck::require_newest(root.path(), 0); }), "step-00000040", "--resume"));
+}
+
+TEST_CASE("a damaged manifest is a damaged manifest, whatever byte it begins to be wrong at") {
+  const FakeRoot root;
+  const std::string path = save(root.path(), small(), 1, 1);
+  const std::string file = path + "/manifest.json";
+  const std::string whole = slurp(file);
+  for (const std::string& bytes : {std::string("\0", 1), std::string("\x01"), std::string("\xff\xfe")}) {
+    spill(file, whole.substr(0, 30) + bytes + whole.substr(30 + bytes.size()));
+    CHECK(says(refusal(path), "manifest.json", "its text and its hash disagree"));
+  }
+  spill(file, "");
+  CHECK(says(refusal(path), "manifest.json", "truncated"));
+  fs::remove(file);
+  fs::create_directory(file);
+  CHECK(says(refusal(path), "manifest.json", "this is no file"));
+}
+
+TEST_CASE("data files that have changed places are found") {
+  const FakeRoot root;
+  const std::string path = save(root.path(), small(), 2, 1);
+  fs::rename(path + "/rank-00000.safetensors", path + "/x");
+  fs::rename(path + "/rank-00001.safetensors", path + "/rank-00000.safetensors");
+  fs::rename(path + "/x", path + "/rank-00001.safetensors");
+  CHECK(says(refusal(path, false), "rank-00000.safetensors", ""));
 }
 
 TEST_CASE("a state that nobody saved is not there") {

@@ -168,6 +168,8 @@ TEST_CASE("where a run stands and its precision come back exactly") {
   c.job = "quoted \"job\" \\ \xc3\xa9";
   ck::Description what = description_of(c, 1, 77);
   what.place.loss_scale = 0.1F;
+  what.origin = {.seed = 0x8000000000000001ULL,
+                 .scaling = {.on = true, .initial = 1024.0F, .least = 0.5F, .interval = 7, .hysteresis = 3}};
   const auto pieces = pieces_of(c, 0, 1);
   ck::RankWriter writer(root.path(), what, 0, c.parameters, pieces);
   for (std::size_t i = 0; i < pieces.size(); ++i) write_piece(writer, c, pieces, i, 0, pieces[i].numel.value, 77);
@@ -176,6 +178,7 @@ TEST_CASE("where a run stands and its precision come back exactly") {
   CHECK(reader.description().job == what.job);
   CHECK(reader.description().ranks == 1);
   CHECK(reader.description().place == what.place);
+  CHECK(reader.description().origin == what.origin);
   CHECK(reader.description().precision == what.precision);
   CHECK(reader.parameters() == c.parameters);
   CHECK(reader.type(kParams) == Dtype::fp16);

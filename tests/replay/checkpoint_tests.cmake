@@ -1,6 +1,7 @@
 # Checkpoints: what is written, what is refused, what a failing disk or a kill leaves.
 ebb_test(checkpoint_tests LIBS ebb_checkpoint ${CMAKE_DL_LIBS} SOURCES
   replay/checkpoint_faults_test.cpp
+  replay/checkpoint_leftovers_test.cpp
   replay/checkpoint_refusal_test.cpp
   replay/checkpoint_safetensors_test.cpp
   replay/checkpoint_test.cpp

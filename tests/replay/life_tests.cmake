@@ -5,6 +5,7 @@ ebb_test(life_tests LIBS ebb_replay_command ebb_planner SOURCES
   replay/life_equivalence_test.cpp
   replay/life_fuzz_test.cpp
   replay/life_peaks_test.cpp
+  replay/life_resume_test.cpp
   replay/life_script_test.cpp
 )
 target_link_libraries(life_tests PRIVATE fmt::fmt nlohmann_json::nlohmann_json)
