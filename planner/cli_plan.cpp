@@ -4,6 +4,7 @@
 #include "models/quantity_text.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
+#include "planner/html_report.hpp"
 #include "reports/answer_json.hpp"
 #include "reports/answer_text.hpp"
 
@@ -48,6 +49,9 @@ int run_plan(const PlanOptions& options) {
   else
     for (const auto& file : {options.plan_file, options.timeline_file})
       if (file) fmt::print(stderr, "ebb: nothing fits, so nothing was written to {}\n", *file);
+  if (options.html_file)
+    write_file(*options.html_file,
+               reports::to_html(html_report({job, options.measured_file, html_command(options)}, report)));
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return result.recommended ? 0 : 1;
 }

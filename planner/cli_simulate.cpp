@@ -12,6 +12,7 @@
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
 #include "planner/host_plans.hpp"
+#include "planner/html_report.hpp"
 #include "planner/prediction.hpp"
 #include "reports/answer_json.hpp"
 #include "reports/answer_text.hpp"
@@ -39,7 +40,8 @@ void require_plan_options(const SimulateOptions& o) {
                                                  {"--host-budget", o.host_budget.has_value()},
                                                  {"--life", o.life},
                                                  {"--gpus", o.gpus.has_value()},
-                                                 {"-o", o.plan_file.has_value()}};
+                                                 {"-o", o.plan_file.has_value()},
+                                                 {"--html", o.html_file.has_value()}};
   for (const auto& [name, given] : others)
     if (given) throw InputError({name}, "a plan says this itself", "leave it out beside --plan");
   if (!o.cluster) throw InputError({"--plan"}, "a plan has no cluster of its own", "add --cluster NAME or FILE");
@@ -72,6 +74,8 @@ Bytes checkpoint_bytes(const Plan& plan) {
 int simulate_life(const SimulateOptions& options, const Job& job, const Candidate& candidate) {
   if (options.timeline_file)
     throw InputError({"--timeline"}, "a life has a timeline for each of its parts", "leave it out beside --life");
+  if (options.html_file)
+    throw InputError({"--html"}, "a page shows the phases of a life, not its parts", "leave out --life or --html");
   const HostPlans life = host_life(job, candidate);
   reports::LifeTimes report;
   report.job = job.name;
@@ -118,6 +122,9 @@ int run_simulate(const SimulateOptions& options) {
   report.phases = report_of(life);
   report.host_limits = life.host_limits;
   write_host_plans(job, candidate, options.plan_file, options.timeline_file);
+  if (options.html_file)
+    write_file(*options.html_file,
+               reports::to_html(html_report({job, options.measured_file, html_command(options)}, report)));
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return 0;
 }
