@@ -23,11 +23,12 @@ using reports::HtmlJob;
 using reports::HtmlReport;
 using reports::HtmlTimeline;
 
+/// So many candidates have their timelines in a page; further points of the front have figures alone.
+constexpr std::size_t kMostTimelines = 16;
 /// A timeline of a candidate that is not selected at first is drawn with fewer spans and levels: a page has many.
 constexpr std::size_t kSpansOfOthers = 4'000;
+constexpr std::size_t kLevels = 1'500;
 constexpr std::size_t kLevelsOfOthers = 300;
-/// So many candidates have their timelines in a page; further points of the front have figures alone.
-constexpr std::size_t kMostTimelines = 24;
 
 ebb::Candidate candidate_of(const reports::Candidate& c) {
   ebb::Candidate candidate;
@@ -39,33 +40,33 @@ ebb::Candidate candidate_of(const reports::Candidate& c) {
   return candidate;
 }
 
-/// The plans of the slowest host and their predicted timelines, as files have them.
-struct Prediction {
-  HostPlans host;
-  TimelineFile file;
+std::size_t place_of(std::span<const Plan> plans, std::int64_t rank) {
+  const auto found = std::find_if(plans.begin(), plans.end(), [&](const Plan& plan) { return plan.rank == rank; });
+  EBB_ASSERT(found != plans.end());
+  return static_cast<std::size_t>(found - plans.begin());
+}
+
+/// The place of the rank that ends last.
+std::size_t slowest_of(const HostPlans& host) {
+  const auto end_of = [](const Timeline& timeline) {
+    return timeline.end.empty() ? Ticks{0} : *std::max_element(timeline.end.begin(), timeline.end.end());
+  };
+  const auto last = std::max_element(host.timelines.begin(), host.timelines.end(),
+                                     [&](const Timeline& a, const Timeline& b) { return end_of(a) < end_of(b); });
+  return static_cast<std::size_t>(last - host.timelines.begin());
+}
+
+/// How much of a timeline a page keeps.
+struct Detail {
+  std::size_t spans = 0;
+  std::size_t levels = 0;
 };
 
-Prediction predict(const Job& job, const ebb::Candidate& candidate) {
-  Prediction prediction;
-  prediction.host = host_plans(job, candidate);
-  prediction.file = prediction_of(prediction.host.plans, prediction.host.timelines, job.cluster.name);
-  return prediction;
-}
-
-std::size_t place_of(const TimelineFile& file, std::int64_t rank) {
-  std::size_t place = 0;
-  while (place < file.ranks.size() && file.ranks[place].rank != rank) ++place;
-  EBB_ASSERT(place < file.ranks.size());
-  return place;
-}
-
-HtmlTimeline timeline_of(const Prediction& prediction, const TimelineFile& file, std::int64_t rank,
-                         const std::string& origin, bool selected) {
-  const std::size_t place = place_of(file, rank);
-  HtmlTimeline timeline = html_timeline(prediction.host.plans[place], file.ranks[place], origin,
-                                        selected ? 1'500 : kLevelsOfOthers);
-  timeline.ranks = file.ranks.size();
-  if (!selected) timeline.spans = reports::joined_spans(timeline.spans, kSpansOfOthers);
+HtmlTimeline timeline_of(const HostPlans& host, std::size_t place, const RankTimeline& rank, const std::string& origin,
+                         const Detail& detail) {
+  HtmlTimeline timeline = html_timeline(host.plans[place], rank, origin, detail.levels);
+  timeline.ranks = host.plans.size();
+  timeline.spans = reports::joined_spans(timeline.spans, detail.spans);
   return timeline;
 }
 
@@ -87,9 +88,7 @@ bool is_of(const HtmlCandidate& candidate, const ebb::Candidate& wanted) {
   return candidate_of(candidate.answer) == wanted;
 }
 
-void add(HtmlJob& page, reports::Candidate candidate) {
-  page.candidates.emplace_back().answer = std::move(candidate);
-}
+void add(HtmlJob& page, reports::Candidate candidate) { page.candidates.emplace_back().answer = std::move(candidate); }
 
 /// Where the run's candidate is; one that is not in the answer joins it.
 std::size_t find_or_add(HtmlJob& page, const HtmlRequest& request, const Run& run) {
@@ -108,31 +107,20 @@ void add_life(HtmlCandidate& candidate, const Job& job, const Answer& answer) {
 }
 
 /// Everything but the figures of the answer.
-void complete(HtmlCandidate& candidate, const HtmlRequest& request, bool selected, const Run* run) {
+void complete(HtmlCandidate& candidate, const HtmlRequest& request, const Detail& detail, const Run* run) {
   const ebb::Candidate which = candidate_of(candidate.answer);
   add_life(candidate, request.job, evaluate(request.job, which));
-  const Prediction prediction = predict(request.job, which);
-  std::int64_t rank = slowest_of(prediction.file).rank;
+  const HostPlans host = host_plans(request.job, which);
+  std::size_t place = slowest_of(host);
   if (run != nullptr) {
-    candidate.diff = diff(prediction.file, run->file, 0.05, "the prediction for this job", run->name);
+    const TimelineFile predicted = prediction_of(host.plans, host.timelines, request.job.cluster.name);
+    candidate.diff = diff(predicted, run->file, 0.05, "the prediction for this job", run->name);
     candidate.diff->ebb_version = EBB_VERSION;
-    rank = candidate.diff->decides().rank;
-    candidate.measured = timeline_of(prediction, run->file, rank, run->name, selected);
+    place = place_of(host.plans, candidate.diff->decides().rank);
+    candidate.measured = timeline_of(host, place, run->file.ranks[place], run->name, detail);
   }
-  candidate.predicted =
-      timeline_of(prediction, prediction.file, rank, "simulated on " + request.job.cluster.name, selected);
-}
-
-/// Undominated in memory and time.
-void mark_front(std::vector<HtmlCandidate>& candidates) {
-  for (HtmlCandidate& candidate : candidates) {
-    const reports::Candidate& c = candidate.answer;
-    candidate.on_front = std::none_of(candidates.begin(), candidates.end(), [&](const HtmlCandidate& other) {
-      const reports::Candidate& o = other.answer;
-      return o.device_reserved <= c.device_reserved && o.step <= c.step &&
-             (o.device_reserved < c.device_reserved || o.step < c.step);
-    });
-  }
+  candidate.predicted = timeline_of(host, place, rank_timeline(host.plans[place], host.timelines[place]),
+                                    "simulated on " + request.job.cluster.name, detail);
 }
 
 std::size_t least_needing(const std::vector<HtmlCandidate>& candidates) {
@@ -163,8 +151,9 @@ void add_facts(HtmlReport& report, const HtmlRequest& request, const Run* run) {
   report.facts.emplace_back("cluster", job.cluster.name);
   report.facts.emplace_back("link to the device", job.cluster.host_link.h2d.source);
   report.facts.emplace_back("link to the host", job.cluster.host_link.d2h.source);
-  report.facts.emplace_back("forward and backward",
-                            job.compute.step_seconds ? "as the job states" : "roofline at the cluster's achieved rates");
+  report.facts.emplace_back("forward and backward", job.compute.step_seconds
+                                                        ? "as the job states"
+                                                        : "roofline at the cluster's achieved rates");
 }
 
 /// Fills in everything that hangs on a candidate.
@@ -173,12 +162,14 @@ HtmlReport finish(const HtmlRequest& request, HtmlJob page) {
   if (request.measured_file) run = load_run(*request.measured_file);
   page.selected = page.recommended.value_or(least_needing(page.candidates));
   if (run) page.selected = find_or_add(page, request, *run);
-  mark_front(page.candidates);
-  for (std::size_t i = 0; i < page.candidates.size(); ++i) {
-    const bool selected = i == page.selected;
-    if (selected || i < kMostTimelines)
-      complete(page.candidates[i], request, selected, selected && run ? &*run : nullptr);
+  reports::mark_front(page.candidates);
+  std::size_t spans = reports::kMostSpans;
+  for (std::size_t i = 0; i < std::min(page.candidates.size(), kMostTimelines); ++i) {
+    if (i == page.selected) continue;
+    complete(page.candidates[i], request, {kSpansOfOthers, kLevelsOfOthers}, nullptr);
+    spans -= page.candidates[i].predicted->spans.size();
   }
+  complete(page.candidates[page.selected], request, {spans / (run ? 2 : 1), kLevels}, run ? &*run : nullptr);
   page.link_in = rate_of(request.job.cluster.host_link.h2d);
   page.link_out = rate_of(request.job.cluster.host_link.d2h);
   HtmlReport report;
@@ -203,9 +194,8 @@ HtmlReport html_report(const HtmlRequest& request, const reports::PlanReport& pl
   page.cures = plan.cures;
   for (const reports::Candidate& candidate : plan.candidates) add(page, candidate);
   for (const reports::Candidate& candidate : plan.front) {
-    const bool known = std::any_of(page.candidates.begin(), page.candidates.end(), [&](const HtmlCandidate& other) {
-      return is_of(other, candidate_of(candidate));
-    });
+    const bool known = std::any_of(page.candidates.begin(), page.candidates.end(),
+                                   [&](const HtmlCandidate& other) { return is_of(other, candidate_of(candidate)); });
     if (!known) add(page, candidate);
   }
   return finish(request, std::move(page));

@@ -65,7 +65,8 @@ bool takes_time(const OpSpan& op) {
   return op.kind != OpKind::allocate && op.kind != OpKind::release && op.end > op.start;
 }
 
-/// Ops of one kind of stream may overlap where there are several such streams: each goes to the first lane that is free.
+/// Ops of one kind of stream may overlap where there are several such streams: each goes to the first lane that is
+/// free.
 void assign_lanes(std::vector<HtmlSpan>& spans) {
   std::array<std::vector<Ticks>, reports::kHtmlStreams> free_from;
   for (HtmlSpan& span : spans) {
@@ -196,9 +197,8 @@ const RankTimeline& slowest_of(const TimelineFile& file) {
     std::sort(steps.begin(), steps.end());
     return steps[steps.size() / 2];
   };
-  return *std::max_element(file.ranks.begin(), file.ranks.end(), [&](const RankTimeline& a, const RankTimeline& b) {
-    return median(a) < median(b);
-  });
+  return *std::max_element(file.ranks.begin(), file.ranks.end(),
+                           [&](const RankTimeline& a, const RankTimeline& b) { return median(a) < median(b); });
 }
 
 }  // namespace ebb

@@ -1,5 +1,5 @@
-// The page: head, one section a job, and where everything came from. Its script and its style stand in it, its data too;
-// the content policy forbids it to fetch anything.
+// The page: head, one section a job, and where everything came from. Its script and its style stand in it, its data
+// too; the content policy forbids it to fetch anything.
 #include "reports/html.hpp"
 
 #include <fmt/format.h>
@@ -23,7 +23,8 @@ std::string title_of(const HtmlReport& report) {
 void append_head(std::string& page, const HtmlReport& report) {
   page +=
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; style-src "
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; "
+      "style-src "
       "'unsafe-inline'; img-src data:\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n";
@@ -44,22 +45,22 @@ void append_job_head(std::string& page, const Header& h) {
 
 /// `part` of every candidate, of which the selected one shows.
 template <class Part>
-void append_each(std::string& page, const HtmlJob& job, Part part) {
+void append_each(std::string& page, const HtmlJob& job, Part part, bool titled = true) {
   for (std::size_t i = 0; i < job.candidates.size(); ++i) {
     std::string text;
     part(text, job.candidates[i]);
     if (text.empty()) continue;
-    page += fmt::format("<div class=\"of-candidate\" data-candidate=\"{}\"{}>\n<h3>{}</h3>\n{}</div>\n", i,
-                        i == job.selected ? "" : " hidden", escaped(label_of(job.candidates[i].answer)), text);
+    const std::string title = "<h3>" + escaped(label_of(job.candidates[i].answer)) + "</h3>\n";
+    page += fmt::format("<div class=\"of-candidate\" data-candidate=\"{}\"{}>\n{}{}</div>\n", i,
+                        i == job.selected ? "" : " hidden", titled ? title : "", text);
   }
 }
 
 std::string timeline_line(const char* source, const std::optional<HtmlTimeline>& timeline) {
   if (!timeline) return "";
-  std::string text =
-      fmt::format("{}: {}, rank {}{}, step {}", source, timeline->origin, timeline->rank,
-                  timeline->ranks > 1 ? fmt::format(" (the slowest of {})", timeline->ranks) : "",
-                  format_seconds(to_seconds(timeline->step)));
+  std::string text = fmt::format("{}: {}, rank {}{}, step {}", source, timeline->origin, timeline->rank,
+                                 timeline->ranks > 1 ? fmt::format(" (the slowest of {})", timeline->ranks) : "",
+                                 format_seconds(to_seconds(timeline->step)));
   if (timeline->spans.size() < timeline->ops)
     text += fmt::format("; {} operations drawn as {}", format_numel({static_cast<std::int64_t>(timeline->ops)}),
                         format_numel({static_cast<std::int64_t>(timeline->spans.size())}));
@@ -74,21 +75,23 @@ bool has_timeline(const HtmlJob& job) {
 
 void append_step(std::string& page, const HtmlJob& job) {
   if (!has_timeline(job)) return;
+  page += "<section class=\"step\">\n<h2>One step</h2>\n";
+  append_each(page, job, [](std::string& text, const HtmlCandidate& c) {
+    text += timeline_line("predicted", c.predicted) + timeline_line("measured", c.measured);
+  });
   page +=
-      "<section class=\"step\">\n<h2>One step</h2>\n"
       "<p class=\"hint drawn\">Drag to zoom, double-click for the whole step; with the keyboard, W and S zoom, A and D "
       "(or the arrows) move, 0 shows all. All plots of the step move together.</p>\n"
       "<div class=\"legend\"></div>\n"
-      "<div class=\"plot timeline\" tabindex=\"0\" role=\"application\" aria-label=\"Timeline of the step by stream; W, A, "
+      "<div class=\"plot timeline\" tabindex=\"0\" role=\"application\" aria-label=\"Timeline of the step by stream; "
+      "W, A, "
       "S, D to zoom and move\"></div>\n"
       "<div class=\"read\" aria-live=\"polite\"></div>\n"
       "<h3 class=\"drawn\">Link use</h3><div class=\"plot links\"></div>\n"
       "<h3 class=\"drawn\">Device memory alive</h3><div class=\"plot device\"></div>\n"
       "<h3 class=\"drawn\">Host memory of one rank</h3><div class=\"plot host\"></div>\n";
-  append_each(page, job, [](std::string& text, const HtmlCandidate& c) {
-    text += timeline_line("predicted", c.predicted) + timeline_line("measured", c.measured);
-    append_streams(text, c);
-  });
+  append_each(
+      page, job, [](std::string& text, const HtmlCandidate& c) { append_streams(text, c); }, false);
   page += "</section>\n";
 }
 
@@ -107,8 +110,9 @@ void append_job(std::string& page, const HtmlJob& job, std::size_t number) {
   append_step(page, job);
   append_section(page, job, "lives", "Memory over the life of the job",
                  [&](std::string& text, const HtmlCandidate& c) { append_life_of(text, c, job.header); });
-  append_section(page, job, "errors", "How far the prediction was off",
-                 [](std::string& text, const HtmlCandidate& c) { if (c.diff) append_diff(text, *c.diff); });
+  append_section(page, job, "errors", "How far the prediction was off", [](std::string& text, const HtmlCandidate& c) {
+    if (c.diff) append_diff(text, *c.diff);
+  });
   page += "</article>\n";
 }
 
@@ -118,7 +122,8 @@ void append_provenance(std::string& page, const HtmlReport& report) {
   page += "<section class=\"provenance\">\n<h2>Where this comes from</h2>\n";
   if (!report.command.empty())
     page += fmt::format(
-        "<p>This report again:</p>\n<div class=\"flags\"><pre id=\"command\" tabindex=\"0\" aria-label=\"Command\"><code>"
+        "<p>This report again:</p>\n<div class=\"flags\"><pre id=\"command\" tabindex=\"0\" "
+        "aria-label=\"Command\"><code>"
         "{}</code></pre><button type=\"button\" class=\"copy\" data-copy=\"command\">Copy</button></div>\n",
         escaped(report.command));
   HtmlTable facts("", {"", ""}, 2);
@@ -126,7 +131,8 @@ void append_provenance(std::string& page, const HtmlReport& report) {
   facts.append_to(page);
   for (const HtmlJob& job : report.jobs) {
     if (job.header.cluster_defaults.empty()) continue;
-    page += fmt::format("<details><summary>Figures that {} leaves to Ebb</summary>\n<ul>\n", escaped(job.header.cluster));
+    page +=
+        fmt::format("<details><summary>Figures that {} leaves to Ebb</summary>\n<ul>\n", escaped(job.header.cluster));
     for (const std::string& figure : job.header.cluster_defaults)
       page.append("<li>").append(escaped(figure)).append("</li>\n");
     page += "</ul>\n</details>\n";

@@ -70,6 +70,7 @@ struct HtmlTimeline {
 /// One policy with its parameters, and all that is known of it.
 struct HtmlCandidate {
   Candidate answer;
+  bool known = true;  // its figures; otherwise `answer` says its policy and parameters alone
   bool on_front = false;
   std::vector<Phase> life;
   std::vector<std::string> host_limits;
@@ -87,7 +88,7 @@ struct HtmlJob {
   std::size_t selected = 0;                // at first
   std::string shortfall;
   std::vector<std::string> cures;
-  std::optional<BytesPerSecond> link_in;   // what one GPU's link does alone
+  std::optional<BytesPerSecond> link_in;  // what one GPU's link does alone
   std::optional<BytesPerSecond> link_out;
 };
 
@@ -101,6 +102,9 @@ struct HtmlReport {
 
 /// Spans that a report holds at most; above, neighbours are drawn as one.
 inline constexpr std::size_t kMostSpans = 200'000;
+
+/// Says of each candidate with figures whether none needs less memory at no more time, or less time at no more memory.
+void mark_front(std::vector<HtmlCandidate>& candidates);
 
 /// The page. The same report is always the same bytes.
 std::string to_html(const HtmlReport& report);

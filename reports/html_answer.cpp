@@ -1,6 +1,8 @@
 // The first screen of a report, and the candidates.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "models/quantity_text.hpp"
 #include "reports/answer_text_parts.hpp"
 #include "reports/html_blob.hpp"
@@ -24,8 +26,8 @@ void append_gauge(std::string& page, Bytes used, Bytes budget, const char* what)
 
 void append_figure(std::string& page, const char* name, const std::string& value, const std::string& more,
                    const std::string& gauge = "") {
-  page += fmt::format("<div><dt>{}</dt><dd>{}{}<small>{}</small></dd></div>\n", name, escaped(value), gauge,
-                      escaped(more));
+  page +=
+      fmt::format("<div><dt>{}</dt><dd>{}{}<small>{}</small></dd></div>\n", name, escaped(value), gauge, escaped(more));
 }
 
 void append_figures(std::string& page, const Candidate& c, const Header& header) {
@@ -98,6 +100,10 @@ void append_details(std::string& page, const HtmlJob& job, std::size_t number, s
   page += fmt::format("<article class=\"of-candidate\" data-candidate=\"{}\"{}>\n<h3>{}{}</h3>\n", i,
                       i == job.selected ? "" : " hidden", escaped(label_of(c)),
                       job.recommended == i ? " <span class=\"mark\">recommended</span>" : "");
+  if (!candidate.known) {
+    page += "</article>\n";
+    return;
+  }
   append_flags(page, c, fmt::format("flags-{}-{}", number, i));
   append_paragraph(page, "", "Takes it: " + c.takers + (c.takers.empty() ? c.requirement : "") + ".");
   append_paragraph(page, "why", sentence(c.reason));
@@ -113,6 +119,10 @@ void append_details(std::string& page, const HtmlJob& job, std::size_t number, s
   page += "</details>\n</article>\n";
 }
 
+bool any_known(const HtmlJob& job) {
+  return std::any_of(job.candidates.begin(), job.candidates.end(), [](const HtmlCandidate& c) { return c.known; });
+}
+
 }  // namespace
 
 std::string label_of(const Candidate& candidate) {
@@ -124,8 +134,19 @@ std::string label_of(const Candidate& candidate) {
   return parameters == "-" ? candidate.policy : candidate.policy + " " + parameters;
 }
 
+void mark_front(std::vector<HtmlCandidate>& candidates) {
+  for (HtmlCandidate& candidate : candidates) {
+    const Candidate& c = candidate.answer;
+    candidate.on_front = candidate.known && std::none_of(candidates.begin(), candidates.end(), [&](const auto& other) {
+                           const Candidate& o = other.answer;
+                           return other.known && o.device_reserved <= c.device_reserved && o.step <= c.step &&
+                                  (o.device_reserved < c.device_reserved || o.step < c.step);
+                         });
+  }
+}
+
 void append_answer(std::string& page, const HtmlJob& job, std::size_t number) {
-  if (job.candidates.empty()) return;
+  if (!any_known(job)) return;
   page += "<section class=\"answer\" aria-label=\"Answer\">\n";
   if (job.plan && !job.recommended) {
     append_nothing_fits(page, job);
@@ -150,22 +171,27 @@ void append_answer(std::string& page, const HtmlJob& job, std::size_t number) {
 }
 
 void append_candidates(std::string& page, const HtmlJob& job, std::size_t number) {
-  if (job.candidates.empty()) return;
+  if (!any_known(job)) return;
   page +=
       "<section class=\"candidates\">\n<h2>Memory against time</h2>\n"
-      "<p class=\"hint\">Every point is a schedule. Select one, with a click or with Tab and Enter, to see its figures, "
+      "<p class=\"hint\">Every point is a schedule. Select one, with a click or with Tab and Enter, to see its "
+      "figures, "
       "its timeline and its memory below.</p>\n"
       "<div class=\"plot pareto\" role=\"group\" aria-label=\"Step time over device memory\"></div>\n";
   HtmlTable table("", {"policy", "device peak", "reserved, likely", "needs at most", "pinned a rank", "pinned a host",
                        "optimizer", "step", "slow-down", "note"});
   for (std::size_t i = 0; i < job.candidates.size(); ++i) {
     const Candidate& c = job.candidates[i].answer;
-    table.add_row({label_of(c) + (job.recommended == i ? " (recommended)" : ""), format_bytes(c.device_peak),
-                   c.device_reserved_likely.value > 0 ? format_bytes(c.device_reserved_likely) : "-",
-                   format_bytes(c.device_reserved), format_bytes(c.host_pinned_per_rank),
-                   format_bytes(c.host_pinned_per_host), format_seconds(c.optimizer), format_seconds(c.step),
-                   fmt::format("{:.3f}", c.slowdown), note_of(c)},
-                  fmt::format("candidate{}{}", job.recommended == i ? " picked" : "", c.feasible ? "" : " unfit"));
+    if (!job.candidates[i].known) {
+      table.add_row({label_of(c), "-", "-", "-", "-", "-", "-", "-", "-", "timeline alone"}, "candidate");
+      continue;
+    }
+    table.add_row(
+        {label_of(c) + (job.recommended == i ? " (recommended)" : ""), format_bytes(c.device_peak),
+         c.device_reserved_likely.value > 0 ? format_bytes(c.device_reserved_likely) : "-",
+         format_bytes(c.device_reserved), format_bytes(c.host_pinned_per_rank), format_bytes(c.host_pinned_per_host),
+         format_seconds(c.optimizer), format_seconds(c.step), fmt::format("{:.3f}", c.slowdown), note_of(c)},
+        fmt::format("candidate{}{}", job.recommended == i ? " picked" : "", c.feasible ? "" : " unfit"));
   }
   table.append_to(page);
   for (std::size_t i = 0; i < job.candidates.size(); ++i) append_details(page, job, number, i);

@@ -35,8 +35,8 @@ std::string base64(std::string_view bytes);
 /// Text as part of a page: & < > " and ' become references; bytes that are not UTF-8 U+FFFD.
 std::string escaped(std::string_view text);
 
-/// JSON text inside a script element: `<`, `>`, `&`, U+2028 and U+2029 as \u escapes, so that no end tag, comment or line
-/// separator stands in it.
+/// JSON text inside a script element: `<`, `>`, `&`, U+2028 and U+2029 as \u escapes, so that no end tag, comment or
+/// line separator stands in it.
 std::string json_in_html(std::string_view json);
 
 }  // namespace ebb::reports

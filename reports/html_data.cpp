@@ -105,8 +105,8 @@ Json json_of(const HtmlCandidate& candidate, HtmlBlob& blob) {
   Json json;
   json["label"] = label_of(c);
   json["policy"] = c.policy;
-  json["need_bytes"] = c.device_reserved.value;
-  json["step_seconds"] = c.step.value;
+  json["need_bytes"] = candidate.known ? Json(c.device_reserved.value) : Json(nullptr);
+  json["step_seconds"] = candidate.known ? Json(c.step.value) : Json(nullptr);
   json["feasible"] = c.feasible;
   json["deployable"] = c.deployable;
   json["front"] = candidate.on_front;

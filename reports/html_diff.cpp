@@ -38,9 +38,9 @@ void append_times(std::string& page, const DiffRank& rank) {
 void append_classes(std::string& page, const DiffRank& rank) {
   double all = 0;
   for (const DiffClass& c : rank.classes) all += c.difference().value;
-  HtmlTable table("By class of operation", {"class", "operations", "bytes", "busy, predicted", "busy, measured",
-                                            "rate, predicted", "rate, measured", "charged, predicted",
-                                            "charged, measured", "difference", "share"});
+  HtmlTable table("By class of operation",
+                  {"class", "operations", "bytes", "busy, predicted", "busy, measured", "rate, predicted",
+                   "rate, measured", "charged, predicted", "charged, measured", "difference", "share"});
   for (const DiffClass& c : rank.classes)
     table.add_row({c.name, format_numel({c.ops}), c.bytes.value > 0 ? format_bytes(c.bytes) : "-",
                    format_seconds(c.busy_predicted), format_seconds(c.busy_measured), rate_or_dash(c.rate_predicted),
@@ -110,7 +110,8 @@ void append_streams(std::string& page, const HtmlCandidate& candidate) {
       const std::optional<HtmlTimeline>& timeline = side == 0 ? candidate.predicted : candidate.measured;
       const Lane& lane = sides[side][stream];
       if (!timeline || lane.ops == 0) continue;
-      const double part = static_cast<double>(lane.busy.value) / static_cast<double>(std::max(timeline->step, Ticks{1}).value);
+      const double part =
+          static_cast<double>(lane.busy.value) / static_cast<double>(std::max(timeline->step, Ticks{1}).value);
       table.add_row({std::string(name_of(static_cast<HtmlStream>(stream))), side == 0 ? "predicted" : "measured",
                      format_numel({static_cast<std::int64_t>(lane.ops)}), format_seconds(to_seconds(lane.busy)),
                      fmt::format("{:.1f} %", part * 100), lane.bytes.value > 0 ? format_bytes(lane.bytes) : "-"});
@@ -120,8 +121,8 @@ void append_streams(std::string& page, const HtmlCandidate& candidate) {
 
 void append_diff(std::string& page, const DiffReport& diff) {
   const DiffRank& rank = diff.decides();
-  page += fmt::format("<p class=\"verdict small{}\">{}</p>\n", diff.failures.empty() ? "" : " bad",
-                      escaped(rank.verdict));
+  page +=
+      fmt::format("<p class=\"verdict small{}\">{}</p>\n", diff.failures.empty() ? "" : " bad", escaped(rank.verdict));
   for (const std::string& failure : diff.failures)
     page += fmt::format("<p class=\"beware\">{}</p>\n", escaped(failure));
   page += fmt::format("<p class=\"hint\">{}: {}, rank {}, median of {} measured steps{}</p>\n",

@@ -48,9 +48,9 @@ double grid_step(double top) {
 void append_grid(std::string& svg, const Chart& chart) {
   for (double at = 0; at <= chart.top; at += grid_step(chart.top)) {
     const double y = y_of(at, chart.top);
-    svg += fmt::format("<path class=\"grid\" d=\"M{} {:.1f}H{}\"/><text class=\"tick\" x=\"{}\" y=\"{:.1f}\">{}</text>\n",
-                       kLeft, y, kWidth - kRight, kLeft - 8, y + 4,
-                       at == 0 ? "0" : format_bytes({static_cast<std::int64_t>(at)}));
+    svg += fmt::format(
+        "<path class=\"grid\" d=\"M{} {:.1f}H{}\"/><text class=\"tick\" x=\"{}\" y=\"{:.1f}\">{}</text>\n", kLeft, y,
+        kWidth - kRight, kLeft - 8, y + 4, at == 0 ? "0" : format_bytes({static_cast<std::int64_t>(at)}));
   }
 }
 
@@ -117,15 +117,15 @@ std::vector<Bar> host_bars(const Phase& phase) {
 std::string seconds_or_dash(Seconds seconds) { return seconds.value > 0 ? format_seconds(seconds) : "-"; }
 
 void append_table(std::string& page, const std::vector<Phase>& phases) {
-  HtmlTable table("", {"phase", "time", "exposed", "device peak", "reserved, likely", "needs at most",
-                       "pinned a host", "pageable a host"});
+  HtmlTable table("", {"phase", "time", "exposed", "device peak", "reserved, likely", "needs at most", "pinned a host",
+                       "pageable a host"});
   for (const Phase& phase : phases)
-    table.add_row({name_of(phase),
-                   seconds_or_dash(phase.duration) + (phase.stored.value > 0 && !phase.storage_known ? " +" : ""),
-                   seconds_or_dash(phase.exposed), format_bytes(phase.device_peak),
-                   format_bytes(phase.device_reserved_likely), format_bytes(phase.device_reserved),
-                   format_bytes(phase.host_pinned_per_host), format_bytes(phase.host_pageable_per_host)},
-                  phase.later ? "later" : "");
+    table.add_row(
+        {name_of(phase), seconds_or_dash(phase.duration) + (phase.stored.value > 0 && !phase.storage_known ? " +" : ""),
+         seconds_or_dash(phase.exposed), format_bytes(phase.device_peak), format_bytes(phase.device_reserved_likely),
+         format_bytes(phase.device_reserved), format_bytes(phase.host_pinned_per_host),
+         format_bytes(phase.host_pageable_per_host)},
+        phase.later ? "later" : "");
   table.append_to(page);
   for (const Phase& phase : phases)
     if (phase.stored.value > 0 && !phase.storage_known)
@@ -139,15 +139,17 @@ void append_life_of(std::string& page, const HtmlCandidate& candidate, const Hea
   const std::vector<Phase>& phases = candidate.life;
   if (phases.empty()) return;
   page +=
-      "<p class=\"key\"><span class=\"sw live\"></span>alive at the peak <span class=\"sw reserved\"></span>reserved by "
+      "<p class=\"key\"><span class=\"sw live\"></span>alive at the peak <span class=\"sw reserved\"></span>reserved "
+      "by "
       "torch's allocator, likely <span class=\"sw bound\"></span>needs at most (decides)</p>\n";
-  append_chart(page, phases, {.title = "Device memory, one GPU", .budget = header.device_budget, .budget_name = "budget"},
-               device_bars);
-  page +=
-      "<p class=\"key\"><span class=\"sw pinned\"></span>pinned <span class=\"sw pageable\"></span>pageable</p>\n";
   append_chart(page, phases,
-               {.title = "Memory of one host, all its ranks", .budget = header.host_budget, .budget_name = "host budget"},
-               host_bars);
+               {.title = "Device memory, one GPU", .budget = header.device_budget, .budget_name = "budget"},
+               device_bars);
+  page += "<p class=\"key\"><span class=\"sw pinned\"></span>pinned <span class=\"sw pageable\"></span>pageable</p>\n";
+  append_chart(
+      page, phases,
+      {.title = "Memory of one host, all its ranks", .budget = header.host_budget, .budget_name = "host budget"},
+      host_bars);
   append_table(page, phases);
 }
 

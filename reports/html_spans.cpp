@@ -38,8 +38,9 @@ void join(Joined& a, const Joined& b) {
 std::vector<Joined> joined_at(const std::vector<Joined>& spans, Ticks grain, bool any_kind) {
   std::vector<Joined> fewer;
   for (const Joined& next : spans) {
-    const bool like = !fewer.empty() && (any_kind || (fewer.back().span.kind == next.span.kind &&
-                                                      fewer.back().span.phase == next.span.phase));
+    const bool like =
+        !fewer.empty() &&
+        (any_kind || (fewer.back().span.kind == next.span.kind && fewer.back().span.phase == next.span.phase));
     if (like && short_neighbours(fewer.back().span, next.span, grain))
       join(fewer.back(), next);
     else

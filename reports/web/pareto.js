@@ -32,7 +32,7 @@ function rangeOf(values, extra) {
 export class Pareto {
   constructor(root, job, width, select) {
     this.job = job;
-    this.candidates = job.candidates.map((c, i) => ({...c, i}));
+    this.candidates = job.candidates.map((c, i) => ({...c, i})).filter((c) => c.need_bytes !== null);
     const xs = this.candidates.map((c) => c.need_bytes);
     const ys = this.candidates.map((c) => c.step_seconds);
     const budget = job.device_budget_bytes;
@@ -145,6 +145,6 @@ export class Pareto {
   }
 
   mark(selected) {
-    this.buttons.forEach((button, i) => button.setAttribute('aria-pressed', String(i === selected)));
+    this.buttons.forEach((button, k) => button.setAttribute('aria-pressed', String(this.candidates[k].i === selected)));
   }
 }
