@@ -71,13 +71,7 @@ class Page {
     candidate.host_limits = simulated.host_limits;
   }
 
-  void add(const std::string&, const reports::DiffReport& diff) {
-    HtmlJob& job = job_of(diff.job);
-    HtmlCandidate& candidate = job.candidates.emplace_back();
-    candidate.known = false;
-    candidate.answer.policy = diff.candidate;
-    candidate.diff = diff;
-  }
+  void add(const std::string&, const reports::DiffReport& diff) { comparisons_.push_back(diff); }
 
   void add(const std::string& name, const TimelineFile& file) { timelines_.push_back({name, file}); }
 
@@ -96,6 +90,7 @@ class Page {
     }
     for (const Named& predicted : timelines_)
       for (const Named& measured : timelines_) compare(predicted, measured);
+    for (const reports::DiffReport& diff : comparisons_) add_comparison(diff);
   }
 
   std::vector<HtmlJob> take() {
@@ -111,6 +106,17 @@ class Page {
     HtmlCandidate& candidate = candidate_in(job_of(measured.file.job), bare(measured.file.candidate));
     candidate.diff = diff(predicted.file, measured.file, 0.05, predicted.name, measured.name);
     candidate.diff->ebb_version = EBB_VERSION;
+  }
+
+  /// Unless the timelines that it compares are here, too.
+  void add_comparison(const reports::DiffReport& diff) {
+    HtmlJob& job = job_of(diff.job);
+    for (const HtmlCandidate& candidate : job.candidates)
+      if (candidate.diff && candidate.diff->candidate == diff.candidate) return;
+    HtmlCandidate& candidate = job.candidates.emplace_back();
+    candidate.known = false;
+    candidate.answer.policy = diff.candidate;
+    candidate.diff = diff;
   }
 
   HtmlJob& job_of(const std::string& name) {
@@ -132,6 +138,7 @@ class Page {
 
   std::vector<HtmlJob> jobs_;
   std::vector<Named> timelines_;
+  std::vector<reports::DiffReport> comparisons_;
 };
 
 }  // namespace

@@ -67,8 +67,21 @@ std::string sentence(std::string text) {
   return text;
 }
 
+/// A number and its unit stay on one line.
+std::string unbroken(const std::string& text) {
+  constexpr std::string_view kUnits[] = {"KiB", "MiB", "GiB", "TiB", "GB", "ms", "us", "s ", "s;", "s.", "%", "a rank"};
+  std::string joined;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = std::string_view(text).substr(i + 1);
+    const bool unit = text[i] == ' ' && i > 0 && text[i - 1] >= '0' && text[i - 1] <= '9' &&
+                      std::any_of(std::begin(kUnits), std::end(kUnits), [&](auto u) { return rest.starts_with(u); });
+    joined += unit ? std::string("\xc2\xa0") : std::string(1, text[i]);
+  }
+  return joined;
+}
+
 void append_paragraph(std::string& page, const char* css, const std::string& text) {
-  if (!text.empty()) page += fmt::format("<p class=\"{}\">{}</p>\n", css, escaped(text));
+  if (!text.empty()) page += fmt::format("<p class=\"{}\">{}</p>\n", css, escaped(unbroken(text)));
 }
 
 /// What fits now may not fit when the job is resumed.
@@ -94,6 +107,15 @@ std::string note_of(const Candidate& c) {
   return in_question ? (is_ebbs_own(c) ? "Ebb's own runtime" : "") : c.reason;
 }
 
+std::string takers_line(const Candidate& c) {
+  return c.takers.empty() ? "Requires: " + c.requirement + "." : "Takes it: " + c.takers + ".";
+}
+
+/// The candidate that the first screen is about; none where nothing fits.
+std::size_t answered(const HtmlJob& job) {
+  return job.plan && !job.recommended ? job.candidates.size() : job.recommended.value_or(job.selected);
+}
+
 void append_details(std::string& page, const HtmlJob& job, std::size_t number, std::size_t i) {
   const HtmlCandidate& candidate = job.candidates[i];
   const Candidate& c = candidate.answer;
@@ -104,12 +126,14 @@ void append_details(std::string& page, const HtmlJob& job, std::size_t number, s
     page += "</article>\n";
     return;
   }
-  append_flags(page, c, fmt::format("flags-{}-{}", number, i));
-  append_paragraph(page, "", "Takes it: " + c.takers + (c.takers.empty() ? c.requirement : "") + ".");
-  append_paragraph(page, "why", sentence(c.reason));
-  append_paragraph(page, "beware", resume_warning(c, job.header));
+  if (i != answered(job)) {
+    append_flags(page, c, fmt::format("flags-{}-{}", number, i));
+    append_paragraph(page, "takers", takers_line(c));
+    append_paragraph(page, "why", sentence(c.reason));
+    append_paragraph(page, "beware", resume_warning(c, job.header));
+    append_figures(page, c, job.header);
+  }
   for (const std::string& limit : candidate.host_limits) append_paragraph(page, "beware", sentence(limit));
-  append_figures(page, c, job.header);
   HtmlTable terms("Device memory between steps", {"what", "bytes", ""});
   for (const NamedBytes& term : c.device_terms)
     terms.add_row({term.name, format_numel({term.bytes.value}), format_bytes(term.bytes)});
@@ -151,12 +175,12 @@ void append_answer(std::string& page, const HtmlJob& job, std::size_t number) {
   if (job.plan && !job.recommended) {
     append_nothing_fits(page, job);
   } else {
-    const Candidate& c = job.candidates[job.recommended.value_or(job.selected)].answer;
+    const Candidate& c = job.candidates[answered(job)].answer;
     const char* verb = job.plan ? "Use" : "Simulated:";
     page += fmt::format("<p class=\"verdict{}\">{} <strong>{}</strong>{}</p>\n", c.feasible ? "" : " bad", verb,
                         escaped(label_of(c)), c.feasible ? "." : ": it does not fit.");
     append_flags(page, c, fmt::format("flags-{}", number));
-    if (!c.takers.empty()) append_paragraph(page, "takers", "Takes it: " + c.takers + ".");
+    append_paragraph(page, "takers", takers_line(c));
     append_paragraph(page, "why", sentence(c.reason));
     append_paragraph(page, "beware", resume_warning(c, job.header));
     append_figures(page, c, job.header);
@@ -186,12 +210,12 @@ void append_candidates(std::string& page, const HtmlJob& job, std::size_t number
       table.add_row({label_of(c), "-", "-", "-", "-", "-", "-", "-", "-", "timeline alone"}, "candidate");
       continue;
     }
-    table.add_row(
-        {label_of(c) + (job.recommended == i ? " (recommended)" : ""), format_bytes(c.device_peak),
-         c.device_reserved_likely.value > 0 ? format_bytes(c.device_reserved_likely) : "-",
-         format_bytes(c.device_reserved), format_bytes(c.host_pinned_per_rank), format_bytes(c.host_pinned_per_host),
-         format_seconds(c.optimizer), format_seconds(c.step), fmt::format("{:.3f}", c.slowdown), note_of(c)},
-        fmt::format("candidate{}{}", job.recommended == i ? " picked" : "", c.feasible ? "" : " unfit"));
+    table.add_row({label_of(c) + (job.recommended == i ? " (recommended)" : ""), format_bytes(c.device_peak),
+                   c.device_reserved_likely.value > 0 ? format_bytes(c.device_reserved_likely) : "-",
+                   format_bytes(c.device_reserved), format_bytes(c.host_pinned_per_rank),
+                   format_bytes(c.host_pinned_per_host), format_seconds(c.optimizer), format_seconds(c.step),
+                   fmt::format("{:.3f}", c.slowdown), job.recommended == i ? "recommended" : note_of(c)},
+                  fmt::format("candidate{}{}", job.recommended == i ? " picked" : "", c.feasible ? "" : " unfit"));
   }
   table.append_to(page);
   for (std::size_t i = 0; i < job.candidates.size(); ++i) append_details(page, job, number, i);

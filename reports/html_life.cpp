@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "models/quantity_text.hpp"
 #include "reports/html_blob.hpp"
@@ -34,23 +35,32 @@ struct Chart {
   double top = 1;  // bytes at the upper edge
 };
 
-constexpr double kWidth = 900, kLeft = 64, kRight = 8, kTop = 22, kBottom = 196, kHeight = 252;
+constexpr double kWidth = 900, kLeft = 64, kRight = 8, kTop = 22, kBottom = 196, kHeight = 232;
 
 double y_of(double bytes, double top) { return kBottom - (kBottom - kTop) * bytes / top; }
 
-/// 1, 2 or 5 times a power of two GiB: at most six lines.
+/// A power of two: at most six lines.
 double grid_step(double top) {
   double step = 1048576;
   for (int i = 0; top / step > 6; ++i) step *= 2;
   return step;
 }
 
+/// A multiple of a power of two: "0", "8 GiB".
+std::string tick_label(std::int64_t bytes) {
+  if (bytes == 0) return "0";
+  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  std::size_t unit = 0;
+  for (; bytes % 1024 == 0 && unit + 1 < kUnits.size(); bytes /= 1024) ++unit;
+  return fmt::format("{} {}", bytes, kUnits[unit]);
+}
+
 void append_grid(std::string& svg, const Chart& chart) {
   for (double at = 0; at <= chart.top; at += grid_step(chart.top)) {
     const double y = y_of(at, chart.top);
-    svg += fmt::format(
-        "<path class=\"grid\" d=\"M{} {:.1f}H{}\"/><text class=\"tick\" x=\"{}\" y=\"{:.1f}\">{}</text>\n", kLeft, y,
-        kWidth - kRight, kLeft - 8, y + 4, at == 0 ? "0" : format_bytes({static_cast<std::int64_t>(at)}));
+    svg +=
+        fmt::format("<path class=\"grid\" d=\"M{} {:.1f}H{}\"/><text class=\"tick\" x=\"{}\" y=\"{:.1f}\">{}</text>\n",
+                    kLeft, y, kWidth - kRight, kLeft - 8, y + 4, tick_label(static_cast<std::int64_t>(at)));
   }
 }
 
@@ -64,8 +74,9 @@ void append_column(std::string& svg, const Phase& phase, const std::vector<Bar>&
     svg += fmt::format("<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/>\n", bar.css,
                        x, y, width, kBottom - y);
   }
-  svg += fmt::format("<text class=\"name\" transform=\"translate({:.1f} {}) rotate(-24)\">{}</text></g>\n",
-                     x + width / 2 + 4, kBottom + 14, escaped(name_of(phase)));
+  svg += fmt::format(
+      "<text class=\"name\" x=\"{0:.1f}\" y=\"{1}\">{2}<tspan x=\"{0:.1f}\" dy=\"13\">{3}{4}</tspan></text></g>\n",
+      x + width / 2, kBottom + 16, escaped(phase.name), phase.later ? "later " : "", escaped(phase.variant));
 }
 
 /// Its line, and its name above the line's right end.

@@ -49,16 +49,26 @@ export async function openReport(browser, file, {script = true, scheme = 'light'
   return {page, complaints};
 }
 
-/// Of every plot that shows: its kind, its size, how many colours it has, and which part is not the commonest one.
+/// Of every plot that shows: its kind, its size, how many colours it has, which part is not the commonest one, and a
+/// sum over all pixels.
 export function plotsOf(page) {
-  return page.evaluate(() => [...document.querySelectorAll('.plot')].filter((p) => p.offsetParent !== null).map((p) => {
-    const canvas = p.querySelector('canvas');
-    const {width, height} = canvas;
-    const pixels = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, width, height).data.buffer);
-    const counts = new Map();
-    for (const pixel of pixels) counts.set(pixel, (counts.get(pixel) || 0) + 1);
-    const commonest = Math.max(...counts.values());
-    return {kind: p.className.replace('plot ', ''), width, height, colours: counts.size,
-            drawn: 1 - commonest / pixels.length};
-  }));
+  return page.evaluate(async () => {
+    await new Promise(requestAnimationFrame);
+    return [...document.querySelectorAll('.plot')].filter((p) => p.offsetParent !== null).map((p) => {
+      const {width, height} = p.querySelector('canvas');
+      // A copy: reading the page's own canvas would change how the browser draws on it.
+      const copy = new OffscreenCanvas(width, height).getContext('2d', {willReadFrequently: true});
+      copy.drawImage(p.querySelector('canvas'), 0, 0);
+      const pixels = new Uint32Array(copy.getImageData(0, 0, width, height).data.buffer);
+      const counts = new Map();
+      let sum = 0;
+      for (const pixel of pixels) {
+        counts.set(pixel, (counts.get(pixel) || 0) + 1);
+        sum = (sum * 31 + pixel) % 4294967296;
+      }
+      const commonest = Math.max(...counts.values());
+      return {kind: p.className.replace('plot ', ''), width, height, colours: counts.size,
+              drawn: 1 - commonest / pixels.length, sum};
+    });
+  });
 }

@@ -126,18 +126,16 @@ for (const name of reports) {
 
     test('follows dark and light without a reload', async () => {
       await withReport(name, {scheme: 'light'}, async (page) => {
-        const look = () => page.evaluate(async () => {
-          await new Promise(requestAnimationFrame);
-          const canvas = document.querySelector('.plot.timeline canvas');
-          return [getComputedStyle(document.body).backgroundColor, canvas.toDataURL().length,
-                  canvas.getContext('2d').getImageData(150, 60, 200, 20).data.join()];
-        });
+        const look = async () => [await page.evaluate(() => getComputedStyle(document.body).backgroundColor),
+                                  (await plotsOf(page)).map((p) => p.sum)];
         const light = await look();
         await page.emulateMediaFeatures([{name: 'prefers-color-scheme', value: 'dark'}]);
         const dark = await look();
         assert.equal(light[0], 'rgb(255, 255, 255)');
         assert.notEqual(dark[0], light[0]);
-        assert.notEqual(dark[2], light[2]);
+        dark[1].forEach((sum, i) => assert.notEqual(sum, light[1][i]));  // drawn anew in other colours
+        await page.emulateMediaFeatures([{name: 'prefers-color-scheme', value: 'light'}]);
+        assert.deepEqual(await look(), light);
       });
     });
 
