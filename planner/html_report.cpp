@@ -100,16 +100,18 @@ std::size_t find_or_add(HtmlJob& page, const HtmlRequest& request, const Run& ru
   return page.candidates.size() - 1;
 }
 
-void add_life(HtmlCandidate& candidate, const Job& job, const Answer& answer) {
-  const Life life = life_of(job, answer);
+void add_life(HtmlCandidate& candidate, const Job& job, const Answer& answer, std::size_t levels) {
+  Life life = life_of(job, answer);
+  life.curve = thinned(life.curve, levels);
   candidate.life = report_of(life);
   candidate.host_limits = life.host_limits;
+  candidate.curve = curve_of(job, life);
 }
 
 /// Everything but the figures of the answer.
 void complete(HtmlCandidate& candidate, const HtmlRequest& request, const Detail& detail, const Run* run) {
   const ebb::Candidate which = candidate_of(candidate.answer);
-  add_life(candidate, request.job, evaluate(request.job, which));
+  add_life(candidate, request.job, evaluate(request.job, which), detail.levels);
   const HostPlans host = host_plans(request.job, which);
   std::size_t place = slowest_of(host);
   if (run != nullptr) {

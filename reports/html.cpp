@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "models/quantity_text.hpp"
 #include "reports/html_blob.hpp"
 #include "reports/html_parts.hpp"
@@ -67,6 +69,16 @@ std::string timeline_line(const char* source, const std::optional<HtmlTimeline>&
   return "<p class=\"hint\">" + escaped(text) + "</p>\n";
 }
 
+std::string curve_line(const Curve& curve) {
+  if (curve.points.empty()) return "";
+  Bytes highest{0};
+  for (const CurvePoint& point : curve.points) highest = std::max(highest, point.bytes);
+  return fmt::format(
+      "<p class=\"hint\">memory: rank {} has the highest peak, {}; of its {} micro-batches {} are drawn, the others "
+      "repeat the middle ones</p>\n",
+      curve.rank, format_bytes(highest), curve.of_micro_batches, curve.micro_batches);
+}
+
 bool has_timeline(const HtmlJob& job) {
   for (const HtmlCandidate& c : job.candidates)
     if (c.predicted || c.measured) return true;
@@ -77,7 +89,7 @@ void append_step(std::string& page, const HtmlJob& job) {
   if (!has_timeline(job)) return;
   page += "<section class=\"step\">\n<h2>One step</h2>\n";
   append_each(page, job, [](std::string& text, const HtmlCandidate& c) {
-    text += timeline_line("predicted", c.predicted) + timeline_line("measured", c.measured);
+    text += timeline_line("predicted", c.predicted) + timeline_line("measured", c.measured) + curve_line(c.curve);
   });
   page +=
       "<p class=\"hint drawn\">Drag to zoom, double-click for the whole step; with the keyboard, W and S zoom, A and D "
@@ -88,7 +100,7 @@ void append_step(std::string& page, const HtmlJob& job) {
       "S, D to zoom and move\"></div>\n"
       "<div class=\"read\" aria-live=\"polite\"></div>\n"
       "<h3 class=\"drawn\">Link use</h3><div class=\"plot links\"></div>\n"
-      "<h3 class=\"drawn\">Device memory alive</h3><div class=\"plot device\"></div>\n"
+      "<h3 class=\"drawn\">Device memory alive, one GPU</h3><div class=\"plot device\"></div>\n"
       "<h3 class=\"drawn\">Host memory of one rank</h3><div class=\"plot host\"></div>\n";
   append_each(
       page, job, [](std::string& text, const HtmlCandidate& c) { append_streams(text, c); }, false);

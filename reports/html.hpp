@@ -74,6 +74,7 @@ struct HtmlCandidate {
   bool on_front = false;
   std::vector<Phase> life;
   std::vector<std::string> host_limits;
+  Curve curve;  // live bytes of the rank with the highest peak, tensor by tensor; may be empty
   std::optional<HtmlTimeline> predicted;
   std::optional<HtmlTimeline> measured;
   std::optional<DiffReport> diff;

@@ -210,7 +210,7 @@ void append_candidates(std::string& page, const HtmlJob& job, std::size_t number
       table.add_row({label_of(c), "-", "-", "-", "-", "-", "-", "-", "-", "timeline alone"}, "candidate");
       continue;
     }
-    table.add_row({label_of(c) + (job.recommended == i ? " (recommended)" : ""), format_bytes(c.device_peak),
+    table.add_row({label_of(c), format_bytes(c.device_peak),
                    c.device_reserved_likely.value > 0 ? format_bytes(c.device_reserved_likely) : "-",
                    format_bytes(c.device_reserved), format_bytes(c.host_pinned_per_rank),
                    format_bytes(c.host_pinned_per_host), format_seconds(c.optimizer), format_seconds(c.step),

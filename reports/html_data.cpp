@@ -100,6 +100,16 @@ Json json_of(const std::optional<HtmlTimeline>& timeline, HtmlBlob& blob) {
   return json;
 }
 
+Json json_of(const Curve& curve, HtmlBlob& blob) {
+  if (curve.points.empty()) return nullptr;
+  std::vector<double> at, bytes;
+  for (const CurvePoint& point : curve.points) {
+    at.push_back(point.at.value);
+    bytes.push_back(static_cast<double>(point.bytes.value));
+  }
+  return {{"rank", curve.rank}, {"at", json_of(blob.add(at))}, {"bytes", json_of(blob.add(bytes))}};
+}
+
 Json json_of(const HtmlCandidate& candidate, HtmlBlob& blob) {
   const Candidate& c = candidate.answer;
   Json json;
@@ -110,6 +120,7 @@ Json json_of(const HtmlCandidate& candidate, HtmlBlob& blob) {
   json["feasible"] = c.feasible;
   json["deployable"] = c.deployable;
   json["front"] = candidate.on_front;
+  json["curve"] = json_of(candidate.curve, blob);
   json["predicted"] = json_of(candidate.predicted, blob);
   json["measured"] = json_of(candidate.measured, blob);
   return json;

@@ -36,7 +36,7 @@ function seriesOf(label, family, measured, format, fill) {
   return {
     label: measured ? `${label}, measured` : label,
     stroke: () => colour(measured ? family + '-strong' : family),
-    width: measured ? 1.5 : 2,
+    width: measured || !fill ? 1.5 : 2,
     dash: measured ? [5, 3] : undefined,
     fill: fill && !measured ? () => colour(family) + '2a' : undefined,
     paths: stepped,
@@ -123,7 +123,7 @@ function memoryChart(root, view, width, height, wanted, lines) {
   const near = lines.filter(({at}) => at < 4 * highest);
   const top = 1.1 * Math.max(highest, ...near.map(({at}) => at));
   const options = frame(view, width, height,
-    shown.map(({name, family, measured}) => seriesOf(name, family, measured, bytes, true)), axisBytes,
+    shown.map(({name, family, measured, bare}) => seriesOf(name, family, measured, bytes, !bare)), axisBytes,
     {range: [0, top]});
   options.axes[1].splits = () => ticksOfBytes(top);
   options.hooks.draw = [(u) => drawLines(u, near)];
@@ -140,10 +140,12 @@ function ticksOfBytes(top) {
 const byPhase = (timeline) => (timeline && timeline.byPhase ? ' (peak of each phase)' : '');
 
 export function deviceChart(root, view, width) {
-  const {predicted: p, measured: m, job} = view;
-  return memoryChart(root, view, width, 200, [
-    {name: 'alive' + byPhase(p), family: 'compute', measured: false, level: p && p.device},
-    {name: 'alive' + byPhase(m), family: 'compute', measured: true, level: m && m.device},
+  const {predicted: p, measured: m, curve, job} = view;
+  return memoryChart(root, view, width, 220, [
+    {name: (p ? `rank ${p.rank}` : 'alive') + byPhase(p), family: 'compute', measured: false, level: p && p.device},
+    {name: (m ? `rank ${m.rank}` : 'alive') + byPhase(m), family: 'compute', measured: true, level: m && m.device},
+    {name: curve ? `rank ${curve.rank}, tensor by tensor` : '', family: 'collective', measured: false, level: curve,
+     bare: true},
   ], job.device_budget_bytes > 0
     ? [{at: job.device_budget_bytes, name: `budget ${bytes(job.device_budget_bytes)}`}] : []);
 }

@@ -17,6 +17,12 @@ function bytesOf(base64) {
   return bytes;
 }
 
+/// Live bytes of the rank with the highest peak, or null.
+export function curveOf(json, columns) {
+  const view = ([at, count]) => new Float64Array(columns, at, count);
+  return json && {rank: json.rank, at: view(json.at), bytes: view(json.bytes)};
+}
+
 /// Spans of one timeline as lanes of arrays, in seconds; and what is in memory. Each lane also has the seconds that it
 /// was busy and the bytes that it moved before each span, for averages over any stretch of time.
 export function timelineOf(json, columns) {

@@ -1,7 +1,7 @@
 // What the page's script does: copies flags, draws plots, and shows the candidate that is selected. Everything that it
 // shows in words stands in the page already (reports/html*.cpp).
 
-import {load, timelineOf} from './data.js';
+import {curveOf, load, timelineOf} from './data.js';
 import {Pareto} from './pareto.js';
 import {Timeline} from './timeline.js';
 import {deviceChart, hostChart, linkChart} from './charts.js';
@@ -20,6 +20,7 @@ class StepView {
     this.sync = 'step-' + number;
     this.predicted = timelineOf(candidate.predicted, columns);
     this.measured = timelineOf(candidate.measured, columns);
+    this.curve = curveOf(candidate.curve, columns);
     this.end = Math.max(...[this.predicted, this.measured].filter(Boolean).map((t) => t.step), 1e-9);
     this.min = 0;
     this.max = this.end;
@@ -76,6 +77,17 @@ class StepView {
   }
 }
 
+/// uPlot colours the marks of its legend once; this follows the page.
+function paintMarkers(plot) {
+  plot.root.querySelectorAll('.u-legend .u-series').forEach((row, i) => {
+    const {stroke, fill} = plot.series[i];
+    const marker = row.querySelector('.u-marker');
+    if (!marker || i === 0) return;
+    marker.style.borderColor = stroke(plot, i);
+    marker.style.background = fill ? fill(plot, i) : '';
+  });
+}
+
 class JobView {
   constructor(root, job, columns, number) {
     Object.assign(this, {root, job, columns, number, step: null, selected: -1});
@@ -126,7 +138,10 @@ class JobView {
   }
 
   redraw() {
-    for (const plot of this.plots) plot.redraw(false, true);
+    for (const plot of this.plots) {
+      plot.redraw(false, true);
+      paintMarkers(plot);
+    }
   }
 }
 
@@ -159,6 +174,7 @@ async function start() {
   performance.mark('ebb-started');
   document.querySelectorAll('button.copy').forEach((button) => button.addEventListener('click', () => copy(button)));
   const {meta, columns} = await load();
+  performance.mark('ebb-loaded');
   document.documentElement.classList.add('js');
   const views = meta.jobs.map((job, i) =>
     new JobView(document.querySelector(`.job[data-job="${i}"]`), job, columns, i));
@@ -168,6 +184,7 @@ async function start() {
     cancelAnimationFrame(waiting);
     waiting = requestAnimationFrame(() => views.forEach((v) => v.resize(null)));
   });
+  performance.mark('ebb-built');
   await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)));
   performance.mark('ebb-painted');
   return views;

@@ -33,10 +33,9 @@ export function rowsOf(predicted, measured) {
 export function phaseEnds(timeline) {
   const ends = new Array(timeline.phases.length).fill(0);
   for (const lane of timeline.lanes) {
-    for (let i = lane.count - 1, seen = 0; i >= 0 && seen < (1 << ends.length) - 1; i--) {
-      if (seen & (1 << lane.phase[i])) continue;
-      seen |= 1 << lane.phase[i];
-      ends[lane.phase[i]] = Math.max(ends[lane.phase[i]], lane.end[i]);
+    for (let i = 0; i < lane.count; i++) {
+      const phase = lane.phase[i];
+      if (lane.end[i] > ends[phase]) ends[phase] = lane.end[i];
     }
   }
   return ends;
@@ -49,7 +48,8 @@ export class Timeline {
     this.at = {row: 0, index: -1};
     this.read = view.root.querySelector('.read');
     const main = view.predicted || view.measured;
-    this.phases = main.phases.map((name, i) => ({name, end: phaseEnds(main)[i]}));
+    const ends = phaseEnds(main);
+    this.phases = main.phases.map((name, i) => ({name, end: ends[i]}));
     this.partners = new Map();
     this.plot = new uPlot(this.options(width), [[0, view.end], [null, null]], root);
     this.plot.over.addEventListener('click', () => this.pick(this.hovered));

@@ -2,7 +2,8 @@ ebb_test(reports_tests LIBS ebb_reports SOURCES
   reports/answer_test.cpp
   reports/check_test.cpp
   reports/diff_test.cpp
+  reports/html_test.cpp
   reports/score_test.cpp
   reports/life_test.cpp
 )
-target_link_libraries(reports_tests PRIVATE nlohmann_json::nlohmann_json)
+target_link_libraries(reports_tests PRIVATE ZLIB::ZLIB nlohmann_json::nlohmann_json)
