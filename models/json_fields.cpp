@@ -51,6 +51,8 @@ void JsonValue::require_keys(const std::vector<std::string_view>& known) const {
       reject(fmt::format("unknown key \"{}\"", item.key().substr(0, 60)), did_you_mean(item.key(), known, "keys"));
 }
 
+bool JsonValue::is_null() const { return json_->is_null(); }
+
 std::size_t JsonValue::size() const {
   if (!json_->is_array()) reject(fmt::format("expected a list, found {}", shown()));
   return json_->size();

@@ -41,6 +41,7 @@ class JsonValue {
   std::uint32_t index(std::size_t count) const;  // in [0, count)
   double number() const;
   bool boolean() const;
+  bool is_null() const;
   const std::string& text() const;
   /// The one of Enum's first `count` values that has this name.
   template <class Enum>

@@ -5,6 +5,7 @@
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
 #include "planner/cli_talk.hpp"
+#include "planner/html_report.hpp"
 #include "planner/paste_forms.hpp"
 #include "reports/answer_json.hpp"
 #include "reports/answer_text.hpp"
@@ -78,6 +79,9 @@ int run_plan(const PlanOptions& options) {
   else
     for (const auto& file : {options.plan_file, options.timeline_file, options.trace_file})
       if (file) remark(fmt::format("nothing fits, so nothing was written to {}", *file));
+  if (options.html_file)
+    write_file(*options.html_file,
+               reports::to_html(html_report({job, options.measured_file, html_command(options)}, report)));
   const reports::Style style = reports::style_of(1);
   if (options.json)
     write_stdout(reports::to_json(report));

@@ -13,6 +13,7 @@
 #include "planner/cli_output.hpp"
 #include "planner/cli_talk.hpp"
 #include "planner/host_plans.hpp"
+#include "planner/html_report.hpp"
 #include "planner/prediction.hpp"
 #include "reports/answer_json.hpp"
 #include "reports/answer_text.hpp"
@@ -33,7 +34,8 @@ void require_plan_options(const SimulateOptions& o) {
                                                  {"--host-budget", o.host_budget.has_value()},
                                                  {"--life", o.life},
                                                  {"--gpus", o.gpus.has_value()},
-                                                 {"-o", o.plan_file.has_value()}};
+                                                 {"-o", o.plan_file.has_value()},
+                                                 {"--html", o.html_file.has_value()}};
   for (const auto& [name, given] : others)
     if (given) throw InputError({name}, "a plan says this itself", "leave it out beside --plan");
   if (!o.cluster) throw InputError({"--plan"}, "a plan has no cluster of its own", "add --cluster NAME or FILE");
@@ -77,6 +79,8 @@ int simulate_life(const SimulateOptions& options, const Job& job, const Candidat
     throw InputError({"--timeline"}, "a life has a timeline for each of its parts", "leave it out beside --life");
   if (options.measured_file)
     throw InputError({"--measured"}, "ebb-replay measures a step, not a life", "leave it out beside --life");
+  if (options.html_file)
+    throw InputError({"--html"}, "a page shows the phases of a life, not its parts", "leave out --life or --html");
   const HostPlans life = [&] {
     const Activity activity("planning the life");
     return host_life(job, candidate);
@@ -124,6 +128,9 @@ int run_simulate(const SimulateOptions& options) {
   report.host_limits = life.host_limits;
   write_host_files(job, candidate,
                    {options.plan_file, options.timeline_file, options.trace_file, options.measured_file});
+  if (options.html_file)
+    write_file(*options.html_file,
+               reports::to_html(html_report({job, options.measured_file, html_command(options)}, report)));
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return 0;
 }

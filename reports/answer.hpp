@@ -69,6 +69,7 @@ struct PlanReport {
   Header header;
   std::optional<std::size_t> recommended;  // into candidates
   std::vector<Candidate> candidates;       // in table order; Ebb's own schedules last
+  std::vector<Candidate> front;            // undominated in device memory and step time, by memory
   std::string shortfall;                   // when nothing is recommended
   std::vector<std::string> cures;
   std::string next_command;

@@ -8,6 +8,7 @@ ebb_test(cli_tests LIBS nlohmann_json::nlohmann_json ebb_command ebb_schema_vali
   cli/learn_test.cpp
   cli/library_test.cpp
   cli/progress_test.cpp
+  cli/report_test.cpp
   cli/schema_test.cpp
   cli/screen_test.cpp
   cli/whole_job_test.cpp

@@ -13,6 +13,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/footprint_test.cpp
   planner/host_bytes_test.cpp
   planner/hosts_test.cpp
+  planner/html_timeline_test.cpp
   planner/layout_test.cpp
   planner/learn_test.cpp
   planner/life_checkpoint_parts_test.cpp

@@ -1,0 +1,57 @@
+// The parts of an HTML report. Internal to its writer. Every function appends to the page; text is escaped inside.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/html.hpp"
+
+namespace ebb::reports {
+
+/// A table; cells are text, not HTML. The first `names` columns are left-aligned, the others are figures.
+class HtmlTable {
+ public:
+  HtmlTable(std::string caption, std::vector<std::string> head, std::size_t names = 1);
+  void add_row(std::vector<std::string> cells, std::string_view row_class = "");
+  void append_to(std::string& page) const;
+  bool empty() const { return rows_.empty(); }
+
+ private:
+  struct Row {
+    std::vector<std::string> cells;
+    std::string row_class;
+  };
+  std::string caption_;
+  std::vector<std::string> head_;
+  std::size_t names_;
+  std::vector<Row> rows_;
+};
+
+/// "chunked 400,000,000".
+std::string label_of(const Candidate& candidate);
+
+/// The first screen: what to do, the flags, what it costs.
+void append_answer(std::string& page, const HtmlJob& job, std::size_t number);
+/// The table of candidates, and what is known of each.
+void append_candidates(std::string& page, const HtmlJob& job, std::size_t number);
+
+/// Memory over the job's life: a drawing and a table, of one candidate.
+void append_life_of(std::string& page, const HtmlCandidate& candidate, const Header& header);
+
+/// How far the prediction was off.
+void append_diff(std::string& page, const DiffReport& diff);
+/// Busy time of each stream, so that a timeline can be read without its drawing.
+void append_streams(std::string& page, const HtmlCandidate& candidate);
+
+/// Inputs, versions, hashes, the command.
+void append_provenance(std::string& page, const HtmlReport& report);
+
+/// What the script draws: JSON, and columns of numbers in a blob.
+struct HtmlData {
+  std::string json;  // may stand in a script element
+  std::string blob;
+};
+HtmlData data_of(const HtmlReport& report);
+
+}  // namespace ebb::reports
