@@ -32,11 +32,13 @@ int run_plan(const PlanOptions& options) {
   check(job, how.megatron);
 
   how.likely = true;
+  how.front = options.json;
   const SearchResult result = search(job, how);
   reports::PlanReport report;
   report.header = header_of(job);
   report.recommended = result.recommended;
   for (const Answer& answer : result.candidates) report.candidates.push_back(report_of(answer));
+  for (const Answer& answer : result.front) report.front.push_back(report_of(answer));
   report.shortfall = result.shortfall;
   report.cures = result.cures;
   if (result.recommended)

@@ -12,15 +12,14 @@
 #include "planner/search.hpp"
 
 #include <algorithm>
-#include <future>
-#include <map>
 #include <queue>
 #include <tuple>
 #include <utility>
 
 #include "models/errors.hpp"
+#include "planner/answers.hpp"
 #include "planner/candidates.hpp"
-#include "planner/evaluator.hpp"
+#include "planner/front.hpp"
 #include "planner/recommend.hpp"
 #include "planner/shortfall.hpp"
 #include "planner/verify.hpp"
@@ -36,9 +35,6 @@ Bytes host_budget_of(const Job& job) { return job.budget.host.value_or(job.clust
 namespace {
 
 enum class Goal { fastest_that_fits, smallest };
-
-/// Candidates that differ in chunk size and slots only.
-using Family = std::vector<Candidate>;
 
 class Search {
  public:
@@ -58,7 +54,7 @@ class Search {
 
   /// The first two members of the order that `goal` minimises, from a bound.
   Key key_of(const Bound& bound, Goal goal) const {
-    const std::int64_t time = thousandths(bound.step.value / resident_step_.value);
+    const std::int64_t time = thousandths(bound.step.value / answers_.resident_step().value);
     return goal == Goal::smallest ? Key{bound.reserved.value, time} : Key{time, bound.reserved.value};
   }
   Key key_of(const Answer& answer, Goal goal) const { return key_of(Bound{answer.step, answer.device_reserved}, goal); }
@@ -66,8 +62,6 @@ class Search {
     return goal == Goal::fastest_that_fits && bound.reserved > device_budget_of(evaluator_.job());
   }
 
-  const Answer& evaluate(const Candidate& candidate);
-  bool runs(const Answer& answer);
   void replay_rows(std::vector<Answer>& rows) const;
   bool eligible(const Answer& answer, Goal goal);
   std::optional<Answer> best(Policy policy, Goal goal);
@@ -78,51 +72,18 @@ class Search {
   void add_rows(Policy policy, std::vector<Answer>& rows);
 
   SearchOptions options_;
-  Evaluator evaluator_;
-  std::map<Policy, std::vector<Family>> families_;
-  std::map<Candidate, Answer> answers_;
-  std::map<Candidate, bool> runs_;  // whether the allocator gets through
-  Seconds resident_step_{1};
+  Answers answers_;
+  Evaluator& evaluator_;
 };
 
-Search::Search(const Job& job, const SearchOptions& options) : options_(options), evaluator_(job) {
-  for (const Candidate& candidate : candidates_of(job, evaluator_.deciding_shards())) {
-    std::vector<Family>& families = families_[candidate.policy];
-    if (families.empty() || families.back().front().fraction != candidate.fraction) families.emplace_back();
-    families.back().push_back(candidate);
-  }
-  resident_step_ = evaluate(Candidate{}).step;
-}
+Search::Search(const Job& job, const SearchOptions& options)
+    : options_(options), answers_(job, options.megatron), evaluator_(answers_.evaluator()) {}
 
-const Answer& Search::evaluate(const Candidate& candidate) {
-  const auto known = answers_.find(candidate);
-  if (known != answers_.end()) return known->second;
-  Answer answer = evaluator_.answer(candidate);
-  answer.deployable =
-      answer.objection.empty() && answer.requires_megatron != "ebb" && accepts(options_.megatron, candidate.policy);
-  answer.reason = obstacle_of(answer, device_budget_of(evaluator_.job()), host_budget_of(evaluator_.job()));
-  if (answer.reason.empty()) answer.reason = "fits the device and the host";
-  return answers_.emplace(candidate, std::move(answer)).first->second;
-}
-
-/// Whether the allocator gets through within the budget.
-bool Search::runs(const Answer& answer) {
-  const auto [known, is_new] = runs_.emplace(answer.candidate, false);
-  if (is_new) known->second = evaluator_.runs_within_budget(answer);
-  return known->second;
-}
-
-/// Replays the allocator for the rows, each in a thread of its own: they depend on nothing but their row.
 void Search::replay_rows(std::vector<Answer>& rows) const {
-  std::vector<std::future<void>> replays;
-  for (Answer& row : rows) {
-    if (!options_.likely && !row.feasible()) continue;
-    replays.push_back(std::async(std::launch::async, [this, &row] { evaluator_.replay_allocator(row); }));
-  }
-  for (std::future<void>& replay : replays) replay.get();
+  std::vector<Answer*> replayed;
   for (Answer& row : rows)
-    if (!row.fits_device)
-      row.reason = obstacle_of(row, device_budget_of(evaluator_.job()), host_budget_of(evaluator_.job()));
+    if (options_.likely || row.feasible()) replayed.push_back(&row);
+  answers_.replay(replayed);
 }
 
 /// Whether an answer that the order prefers may be taken. The replay comes last, because it is dearest, and only where
@@ -131,7 +92,7 @@ bool Search::eligible(const Answer& answer, Goal goal) {
   if (goal == Goal::smallest) return true;
   if (!answer.feasible()) return false;
   const bool roomy = answer.device_reserved.value / 10 * 13 <= device_budget_of(evaluator_.job()).value;
-  return roomy || runs(answer);
+  return roomy || answers_.runs(answer);
 }
 
 bool prefers(const Answer& a, const Answer& b, Goal goal) {
@@ -149,7 +110,7 @@ void Search::expand(const Node& node, Goal goal, std::priority_queue<Node>& heap
 /// A closer look at a candidate whose bound is promising.
 bool Search::may_win(const Node& node, Goal goal, const std::optional<Answer>& best) {
   // No need to look closer where it is evaluated already, or where looking is evaluating.
-  if (answers_.contains(node.candidate) || !evaluator_.probe_is_cheaper()) return true;
+  if (answers_.known(node.candidate) || !evaluator_.probe_is_cheaper()) return true;
   const Bound probe = evaluator_.probe(node.candidate);
   return !hopeless(probe, goal) && (!best || key_of(probe, goal) <= key_of(*best, goal));
 }
@@ -158,7 +119,7 @@ bool Search::may_win(const Node& node, Goal goal, const std::optional<Answer>& b
 std::optional<Answer> Search::best(Policy policy, Goal goal) {
   if (options_.exhaustive) return best_of_all(policy, goal);
   std::priority_queue<Node> heap;
-  for (const Family& family : families_[policy]) {
+  for (const Family& family : answers_.families(policy)) {
     const Bound bound = evaluator_.family_bound(family.front());
     if (!hopeless(bound, goal)) heap.push({key_of(bound, goal), &family, family.front()});
   }
@@ -170,7 +131,7 @@ std::optional<Answer> Search::best(Policy policy, Goal goal) {
     if (node.family != nullptr) {
       expand(node, goal, heap);
     } else if (may_win(node, goal, best)) {
-      const Answer& answer = evaluate(node.candidate);
+      const Answer& answer = answers_.of(node.candidate);
       if ((!best || prefers(answer, *best, goal)) && eligible(answer, goal)) best = answer;
     }
   }
@@ -179,9 +140,9 @@ std::optional<Answer> Search::best(Policy policy, Goal goal) {
 
 std::optional<Answer> Search::best_of_all(Policy policy, Goal goal) {
   std::optional<Answer> best;
-  for (const Family& family : families_[policy])
+  for (const Family& family : answers_.families(policy))
     for (const Candidate& candidate : family) {
-      const Answer& answer = evaluate(candidate);
+      const Answer& answer = answers_.of(candidate);
       if ((!best || prefers(answer, *best, goal)) && eligible(answer, goal)) best = answer;
     }
   return best;
@@ -190,7 +151,7 @@ std::optional<Answer> Search::best_of_all(Policy policy, Goal goal) {
 /// The size that production runs use, always shown; no pick where the job asks for something else.
 Answer Search::production_row() {
   const Offload& offload = evaluator_.job().offload;
-  Answer answer = evaluate({.policy = Policy::chunked, .chunk_numel = kProductionNumel});
+  Answer answer = answers_.of({.policy = Policy::chunked, .chunk_numel = kProductionNumel});
   const bool asked = offload.policy.value_or(Policy::chunked) == Policy::chunked &&
                      offload.chunk_numel.value_or(kProductionNumel) == kProductionNumel;
   if (asked) return answer;
@@ -207,7 +168,7 @@ void Search::add_rows(Policy policy, std::vector<Answer>& rows) {
     const auto same = [&](const Answer& other) { return other.candidate == answer->candidate; };
     if (answer && std::none_of(mine.begin(), mine.end(), same)) mine.push_back(*answer);
   };
-  if (families_.contains(policy)) {
+  if (!answers_.families(policy).empty()) {
     const std::optional<Answer> fastest = best(policy, Goal::fastest_that_fits);
     add(fastest);
     // Of Ebb's own schedules, and where there is little to choose, one row is enough.
@@ -226,6 +187,7 @@ SearchResult Search::run() {
   result.host_budget = host_budget_of(job);
   for (const Policy policy : kPolicies) add_rows(policy, result.candidates);
   replay_rows(result.candidates);
+  if (options_.front) result.front = front_of(answers_);
   result.recommended = recommend(result.candidates, job.offload.policy);
   result.fixed = job.offload.policy.has_value();
   if (result.recommended) {

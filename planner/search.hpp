@@ -1,6 +1,7 @@
 // Search over policy x chunk size x fraction x slots, and the recommendation rule (design.md, "The recommendation").
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +41,7 @@ struct Answer {
   std::vector<std::size_t> reserving_ranks;  // the evaluator's ranks that may decide it
   Bytes host_pinned_per_rank{0};             // max over ranks
   Bytes host_pinned_per_host{0};
+  Bytes host_pinned_per_socket{0};  // on the socket that holds most of them
   Bytes host_pageable_per_host{0};
   Seconds optimizer{0};   // the step phase, max over ranks
   Seconds step{0};        // the whole step
@@ -52,16 +54,22 @@ struct Answer {
   bool feasible() const { return fits_device && fits_host; }
 };
 
+/// What the recommended answer is best in, of those that can be deployed and fit (objective.hpp).
+enum class Objective : std::uint8_t { step, memory, balanced };
+
 struct SearchOptions {
   Megatron megatron = Megatron::any;
+  Objective objective = Objective::step;
   bool exhaustive = false;  // evaluate every candidate instead of pruning by bounds: for tests
   bool cures = true;        // when nothing fits, try what would help
   bool likely = false;      // replay the allocator for all rows of the result, not only for those that may win
+  bool front = false;       // the whole front of memory against time; any other objective than step needs it
 };
 
 struct SearchResult {
   std::optional<std::size_t> recommended;  // into candidates; nullopt: nothing deployable is feasible
   std::vector<Answer> candidates;          // best of each policy and the neighbours worth showing, in table order
+  std::vector<Answer> front;               // where asked for: by memory ascending (front.hpp)
   Bytes device_budget{0};
   Bytes host_budget{0};
   bool fixed = false;              // the job names the policy

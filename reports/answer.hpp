@@ -61,6 +61,7 @@ struct PlanReport {
   Header header;
   std::optional<std::size_t> recommended;  // into candidates
   std::vector<Candidate> candidates;       // in table order; Ebb's own schedules last
+  std::vector<Candidate> front;            // no other needs less memory and is as fast; by memory; for JSON and HTML
   std::string shortfall;                   // when nothing is recommended
   std::vector<std::string> cures;
   std::string next_command;

@@ -70,6 +70,8 @@ std::string to_json(const PlanReport& report) {
   json["recommendation"] = report.recommended ? json_of(report.candidates[*report.recommended]) : Json(nullptr);
   json["candidates"] = Json::array();
   for (const Candidate& candidate : report.candidates) json["candidates"].push_back(json_of(candidate));
+  json["front"] = Json::array();
+  for (const Candidate& candidate : report.front) json["front"].push_back(json_of(candidate));
   if (!report.recommended) {
     json["shortfall"] = report.shortfall;
     json["cures"] = report.cures;

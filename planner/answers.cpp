@@ -1,0 +1,60 @@
+#include "planner/answers.hpp"
+
+#include <future>
+#include <utility>
+
+#include "planner/candidates.hpp"
+#include "planner/recommend.hpp"
+#include "planner/rules.hpp"
+
+namespace ebb {
+
+Answers::Answers(const Job& job, Megatron megatron) : megatron_(megatron), evaluator_(job) {
+  for (const Candidate& candidate : candidates_of(job, evaluator_.deciding_shards())) {
+    std::vector<Family>& families = families_[candidate.policy];
+    if (families.empty() || families.back().front().fraction != candidate.fraction) families.emplace_back();
+    families.back().push_back(candidate);
+  }
+  resident_step_ = of(Candidate{}).step;
+}
+
+const std::vector<Family>& Answers::families(Policy policy) const {
+  static const std::vector<Family> kNone;
+  const auto known = families_.find(policy);
+  return known == families_.end() ? kNone : known->second;
+}
+
+bool Answers::deployable(Policy policy) {
+  const auto [known, is_new] = deployable_.emplace(policy, false);
+  if (is_new)
+    known->second = requirement_of(job().precision, policy) != "ebb" && accepts(megatron_, policy) &&
+                    objection_to(job(), {.policy = policy}).empty();
+  return known->second;
+}
+
+const Answer& Answers::of(const Candidate& candidate) {
+  const auto known = answers_.find(candidate);
+  if (known != answers_.end()) return known->second;
+  Answer answer = evaluator_.answer(candidate);
+  answer.deployable = deployable(candidate.policy);
+  answer.reason = obstacle_of(answer, device_budget_of(job()), host_budget_of(job()));
+  if (answer.reason.empty()) answer.reason = "fits the device and the host";
+  return answers_.emplace(candidate, std::move(answer)).first->second;
+}
+
+bool Answers::runs(const Answer& answer) {
+  const auto [known, is_new] = runs_.emplace(answer.candidate, false);
+  if (is_new) known->second = evaluator_.runs_within_budget(answer);
+  return known->second;
+}
+
+void Answers::replay(const std::vector<Answer*>& answers) const {
+  std::vector<std::future<void>> replays;
+  for (Answer* answer : answers)
+    replays.push_back(std::async(std::launch::async, [this, answer] { evaluator_.replay_allocator(*answer); }));
+  for (std::future<void>& replay : replays) replay.get();
+  for (Answer* answer : answers)
+    if (!answer->fits_device) answer->reason = obstacle_of(*answer, device_budget_of(job()), host_budget_of(job()));
+}
+
+}  // namespace ebb

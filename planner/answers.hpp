@@ -1,0 +1,48 @@
+// The answers of one job's candidates, each computed once: what the search for rows (search.cpp) and the front
+// (front.hpp) both ask for. Candidates stand in families, which one bound can rule out whole. Not here: which answers
+// are wanted.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "planner/evaluator.hpp"
+#include "planner/search.hpp"
+
+namespace ebb {
+
+/// Candidates that differ in chunk size and slots only.
+using Family = std::vector<Candidate>;
+
+class Answers {
+ public:
+  /// `job` outlives the answers. Precondition: check(job) passed.
+  Answers(const Job& job, Megatron megatron);
+
+  Evaluator& evaluator() { return evaluator_; }
+  const Job& job() const { return evaluator_.job(); }
+  Seconds resident_step() const { return resident_step_; }
+  /// Empty where the job rules the policy out.
+  const std::vector<Family>& families(Policy policy) const;
+
+  /// Under the Megatron asked for, which does not object.
+  bool deployable(Policy policy);
+  /// With `deployable` and `reason`. The reference stays valid.
+  const Answer& of(const Candidate& candidate);
+  bool known(const Candidate& candidate) const { return answers_.contains(candidate); }
+  /// Whether the allocator gets through within the budget.
+  bool runs(const Answer& answer);
+  /// Replays the allocator for these, a few threads at a time: what they need is no longer a bound alone.
+  void replay(const std::vector<Answer*>& answers) const;
+
+ private:
+  Megatron megatron_;
+  Evaluator evaluator_;
+  std::map<Policy, std::vector<Family>> families_;
+  std::map<Candidate, Answer> answers_;
+  std::map<Candidate, bool> runs_;
+  std::map<Policy, bool> deployable_;
+  Seconds resident_step_{1};
+};
+
+}  // namespace ebb
