@@ -1,6 +1,9 @@
 #include "planner/answers.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <future>
+#include <thread>
 #include <utility>
 
 #include "planner/candidates.hpp"
@@ -50,8 +53,12 @@ bool Answers::runs(const Answer& answer) {
 
 void Answers::replay(const std::vector<Answer*>& answers) const {
   std::vector<std::future<void>> replays;
-  for (Answer* answer : answers)
-    replays.push_back(std::async(std::launch::async, [this, answer] { evaluator_.replay_allocator(*answer); }));
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < answers.size(); i = next++) evaluator_.replay_allocator(*answers[i]);
+  };
+  const std::size_t threads = std::min<std::size_t>(answers.size(), std::max(1U, std::thread::hardware_concurrency()));
+  for (std::size_t i = 0; i < threads; ++i) replays.push_back(std::async(std::launch::async, work));
   for (std::future<void>& replay : replays) replay.get();
   for (Answer* answer : answers)
     if (!answer->fits_device) answer->reason = obstacle_of(*answer, device_budget_of(job()), host_budget_of(job()));

@@ -32,7 +32,7 @@ class Answers {
   bool known(const Candidate& candidate) const { return answers_.contains(candidate); }
   /// Whether the allocator gets through within the budget.
   bool runs(const Answer& answer);
-  /// Replays the allocator for these, a few threads at a time: what they need is no longer a bound alone.
+  /// Replays the allocator for these, one on each core: what they need is no longer a bound alone.
   void replay(const std::vector<Answer*>& answers) const;
 
  private:

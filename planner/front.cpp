@@ -102,10 +102,8 @@ void FrontSearch::take(const Candidate& candidate) {
   if (!answers_.known(candidate) && evaluator.probe_is_cheaper() &&
       beaten(point_of(evaluator.probe(candidate)), choice))
     return;
-  Answer answer = answers_.of(candidate);
-  if (beaten(point_of(answer), choice)) return;
-  answers_.replay({&answer});
-  if (!beaten(point_of(answer), choice)) known_.push_back(std::move(answer));
+  const Answer& answer = answers_.of(candidate);
+  if (!beaten(point_of(answer), choice)) known_.push_back(answer);
 }
 
 std::vector<Answer> FrontSearch::run() {
@@ -121,7 +119,11 @@ std::vector<Answer> FrontSearch::run() {
     else
       take(node.candidate);
   }
-  return front_of(std::move(known_), fixed_);
+  std::vector<Answer> front = front_of(std::move(known_), fixed_);
+  std::vector<Answer*> replayed;
+  for (Answer& answer : front) replayed.push_back(&answer);
+  answers_.replay(replayed);
+  return front_of(std::move(front), fixed_);
 }
 
 }  // namespace

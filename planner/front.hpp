@@ -1,7 +1,8 @@
 // The front of device memory against step time: the candidates that no other one beats in both.
 //
-// Compared are what a candidate needs of the device (reserved bytes: the bound, or what a replay of the allocator took,
-// if more) and its step in thousandths of the resident step, like the recommendation does. Candidates that cannot be
+// Compared are the bound of what a candidate reserves on the device and its step in thousandths of the resident step,
+// like the recommendation does. Then the allocator is replayed for what is left, and where that needs more than its
+// bound, so that another one beats it, it is left out as well. Candidates that cannot be
 // chosen hide none that can: one that Megatron takes and whose pinned bytes fit the host is beaten only by its like,
 // any other by everything. So the part of the front that can be chosen is a front of its own, and what this hardware
 // could do beyond it stands beside it. The device budget plays no part: where a candidate fits, so does what beats it.

@@ -12,6 +12,7 @@
 #include "planner/search.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -34,7 +35,15 @@ Bytes host_budget_of(const Job& job) { return job.budget.host.value_or(job.clust
 
 namespace {
 
-enum class Goal { fastest_that_fits, smallest };
+enum class What { fastest_that_fits, smallest, smallest_that_fits };
+
+struct Goal {
+  What what = What::smallest;
+  std::int64_t slowest = std::numeric_limits<std::int64_t>::max();  // thousandths of the resident step, at most
+
+  bool by_size() const { return what != What::fastest_that_fits; }
+  bool must_fit() const { return what != What::smallest; }
+};
 
 class Search {
  public:
@@ -52,24 +61,29 @@ class Search {
     bool operator<(const Node& other) const { return std::tie(other.key, other.candidate) < std::tie(key, candidate); }
   };
 
+  std::int64_t time_of(Seconds step) const { return thousandths(step.value / answers_.resident_step().value); }
   /// The first two members of the order that `goal` minimises, from a bound.
-  Key key_of(const Bound& bound, Goal goal) const {
-    const std::int64_t time = thousandths(bound.step.value / answers_.resident_step().value);
-    return goal == Goal::smallest ? Key{bound.reserved.value, time} : Key{time, bound.reserved.value};
+  Key key_of(const Bound& bound, const Goal& goal) const {
+    const std::int64_t time = time_of(bound.step);
+    return goal.by_size() ? Key{bound.reserved.value, time} : Key{time, bound.reserved.value};
   }
-  Key key_of(const Answer& answer, Goal goal) const { return key_of(Bound{answer.step, answer.device_reserved}, goal); }
-  bool hopeless(const Bound& bound, Goal goal) const {
-    return goal == Goal::fastest_that_fits && bound.reserved > device_budget_of(evaluator_.job());
+  Key key_of(const Answer& answer, const Goal& goal) const {
+    return key_of(Bound{answer.step, answer.device_reserved}, goal);
+  }
+  bool hopeless(const Bound& bound, const Goal& goal) const {
+    return (goal.must_fit() && bound.reserved > device_budget_of(evaluator_.job())) ||
+           time_of(bound.step) > goal.slowest;
   }
 
   void replay_rows(std::vector<Answer>& rows) const;
-  bool eligible(const Answer& answer, Goal goal);
-  std::optional<Answer> best(Policy policy, Goal goal);
-  std::optional<Answer> best_of_all(Policy policy, Goal goal);
-  void expand(const Node& node, Goal goal, std::priority_queue<Node>& heap);
-  bool may_win(const Node& node, Goal goal, const std::optional<Answer>& best);
+  bool eligible(const Answer& answer, const Goal& goal);
+  std::optional<Answer> best(Policy policy, const Goal& goal);
+  std::optional<Answer> best_of_all(Policy policy, const Goal& goal);
+  void expand(const Node& node, const Goal& goal, std::priority_queue<Node>& heap);
+  bool may_win(const Node& node, const Goal& goal, const std::optional<Answer>& best);
   Answer production_row();
   void add_rows(Policy policy, std::vector<Answer>& rows);
+  void add_smallest(std::vector<Answer>& rows);
 
   SearchOptions options_;
   Answers answers_;
@@ -88,19 +102,19 @@ void Search::replay_rows(std::vector<Answer>& rows) const {
 
 /// Whether an answer that the order prefers may be taken. The replay comes last, because it is dearest, and only where
 /// it can say no: over the job library it needed at most 21 % more than the bound.
-bool Search::eligible(const Answer& answer, Goal goal) {
-  if (goal == Goal::smallest) return true;
-  if (!answer.feasible()) return false;
+bool Search::eligible(const Answer& answer, const Goal& goal) {
+  if (!goal.must_fit()) return true;
+  if (!answer.feasible() || time_of(answer.step) > goal.slowest) return false;
   const bool roomy = answer.device_reserved.value / 10 * 13 <= device_budget_of(evaluator_.job()).value;
   return roomy || answers_.runs(answer);
 }
 
-bool prefers(const Answer& a, const Answer& b, Goal goal) {
-  return goal == Goal::smallest ? smaller(a, b) : faster(a, b);
+bool prefers(const Answer& a, const Answer& b, const Goal& goal) {
+  return goal.by_size() ? smaller(a, b) : faster(a, b);
 }
 
-void Search::expand(const Node& node, Goal goal, std::priority_queue<Node>& heap) {
-  if (goal == Goal::fastest_that_fits && !evaluator_.fits_host(node.family->front())) return;
+void Search::expand(const Node& node, const Goal& goal, std::priority_queue<Node>& heap) {
+  if (goal.must_fit() && !evaluator_.fits_host(node.family->front())) return;
   for (const Candidate& candidate : *node.family) {
     const Bound bound = evaluator_.bound(candidate);
     if (!hopeless(bound, goal)) heap.push({key_of(bound, goal), nullptr, candidate});
@@ -108,7 +122,7 @@ void Search::expand(const Node& node, Goal goal, std::priority_queue<Node>& heap
 }
 
 /// A closer look at a candidate whose bound is promising.
-bool Search::may_win(const Node& node, Goal goal, const std::optional<Answer>& best) {
+bool Search::may_win(const Node& node, const Goal& goal, const std::optional<Answer>& best) {
   // No need to look closer where it is evaluated already, or where looking is evaluating.
   if (answers_.known(node.candidate) || !evaluator_.probe_is_cheaper()) return true;
   const Bound probe = evaluator_.probe(node.candidate);
@@ -116,7 +130,7 @@ bool Search::may_win(const Node& node, Goal goal, const std::optional<Answer>& b
 }
 
 /// nullopt: no candidate of the policy fits (or there is none).
-std::optional<Answer> Search::best(Policy policy, Goal goal) {
+std::optional<Answer> Search::best(Policy policy, const Goal& goal) {
   if (options_.exhaustive) return best_of_all(policy, goal);
   std::priority_queue<Node> heap;
   for (const Family& family : answers_.families(policy)) {
@@ -138,7 +152,7 @@ std::optional<Answer> Search::best(Policy policy, Goal goal) {
   return best;
 }
 
-std::optional<Answer> Search::best_of_all(Policy policy, Goal goal) {
+std::optional<Answer> Search::best_of_all(Policy policy, const Goal& goal) {
   std::optional<Answer> best;
   for (const Family& family : answers_.families(policy))
     for (const Candidate& candidate : family) {
@@ -169,15 +183,37 @@ void Search::add_rows(Policy policy, std::vector<Answer>& rows) {
     if (answer && std::none_of(mine.begin(), mine.end(), same)) mine.push_back(*answer);
   };
   if (!answers_.families(policy).empty()) {
-    const std::optional<Answer> fastest = best(policy, Goal::fastest_that_fits);
+    const std::optional<Answer> fastest = best(policy, {What::fastest_that_fits});
     add(fastest);
     // Of Ebb's own schedules, and where there is little to choose, one row is enough.
     const bool alternatives = policy == Policy::chunked || policy == Policy::windowed;
-    if (!fastest || alternatives) add(best(policy, Goal::smallest));
+    if (!fastest || alternatives) add(best(policy, {What::smallest}));
   }
   if (policy == Policy::chunked) add(production_row());
   std::sort(mine.begin(), mine.end(), [](const Answer& a, const Answer& b) { return a.candidate < b.candidate; });
   rows.insert(rows.end(), mine.begin(), mine.end());
+}
+
+/// What an objective other than the step may pick: of each policy that can be deployed, the candidate that needs least
+/// and fits; of them all the best. Rows stay in table order.
+void Search::add_smallest(std::vector<Answer>& rows) {
+  if (options_.objective == Objective::step) return;
+  const std::optional<Policy> fixed = evaluator_.job().offload.policy;
+  Goal goal{What::smallest_that_fits};
+  const std::optional<std::size_t> fastest = fastest_of(rows, fixed);
+  if (!fastest) return;
+  if (options_.objective == Objective::balanced) goal.slowest = balanced_limit(thousandths(rows[*fastest].slowdown));
+  std::optional<Answer> smallest;
+  for (const Policy policy : kPolicies) {
+    if (!answers_.deployable(policy) || (fixed && policy != *fixed)) continue;
+    const std::optional<Answer> mine = best(policy, goal);
+    if (mine && (!smallest || smaller(*mine, *smallest))) smallest = mine;
+  }
+  const auto same = [&](const Answer& row) { return row.candidate == smallest->candidate; };
+  if (!smallest || std::any_of(rows.begin(), rows.end(), same)) return;
+  const auto place =
+      std::find_if(rows.begin(), rows.end(), [&](const Answer& row) { return smallest->candidate < row.candidate; });
+  rows.insert(place, *smallest);
 }
 
 SearchResult Search::run() {
@@ -186,9 +222,11 @@ SearchResult Search::run() {
   result.device_budget = device_budget_of(job);
   result.host_budget = host_budget_of(job);
   for (const Policy policy : kPolicies) add_rows(policy, result.candidates);
+  add_smallest(result.candidates);
   replay_rows(result.candidates);
   if (options_.front) result.front = front_of(answers_);
-  result.recommended = recommend(result.candidates, job.offload.policy);
+  result.recommended = recommend(result.candidates, job.offload.policy, options_.objective);
+  result.objective = options_.objective;
   result.fixed = job.offload.policy.has_value();
   if (result.recommended) {
     evaluator_.replay_resume(result.candidates[*result.recommended]);

@@ -54,7 +54,7 @@ struct Answer {
   bool feasible() const { return fits_device && fits_host; }
 };
 
-/// What the recommended answer is best in, of those that can be deployed and fit (objective.hpp).
+/// What the recommended answer is best in, of those that can be deployed and fit (recommend.hpp).
 enum class Objective : std::uint8_t { step, memory, balanced };
 
 struct SearchOptions {
@@ -63,7 +63,7 @@ struct SearchOptions {
   bool exhaustive = false;  // evaluate every candidate instead of pruning by bounds: for tests
   bool cures = true;        // when nothing fits, try what would help
   bool likely = false;      // replay the allocator for all rows of the result, not only for those that may win
-  bool front = false;       // the whole front of memory against time; any other objective than step needs it
+  bool front = false;       // the whole front of memory against time
 };
 
 struct SearchResult {
@@ -72,6 +72,7 @@ struct SearchResult {
   std::vector<Answer> front;               // where asked for: by memory ascending (front.hpp)
   Bytes device_budget{0};
   Bytes host_budget{0};
+  Objective objective = Objective::step;
   bool fixed = false;              // the job names the policy
   std::string shortfall;           // when nothing fits: by how much
   std::vector<std::string> cures;  // ... and what would help, each tried

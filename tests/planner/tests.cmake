@@ -9,6 +9,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/field_reports_test.cpp
   planner/first_step_test.cpp
   planner/flags_test.cpp
+  planner/front_test.cpp
   planner/footprint_test.cpp
   planner/host_bytes_test.cpp
   planner/hosts_test.cpp
