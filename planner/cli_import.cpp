@@ -40,8 +40,7 @@ int run_import(const ImportOptions& options) {
 }
 
 Job load_job_argument(const std::string& file, const Settings& settings) {
-  if (!settings.empty()) throw InputError({"--set"}, "not built yet", "see ebb --help");
-  ImportedJob loaded = load_any_job(file);
+  ImportedJob loaded = load_any_job(file, parse_settings(settings));
   for (const ImportNote& note : loaded.notes)
     if (note.kind != ImportNoteKind::ignored)
       fmt::print(stderr, "ebb: {}: {}: {}\n", note.kind == ImportNoteKind::assumed ? "assumed" : "not modelled",
