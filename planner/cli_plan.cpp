@@ -4,6 +4,8 @@
 #include "models/quantity_text.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
+#include "planner/recommend.hpp"
+#include "planner/robust.hpp"
 #include "reports/answer_json.hpp"
 #include "reports/answer_text.hpp"
 
@@ -19,6 +21,7 @@ std::string simulate_command(const PlanOptions& options, const reports::Candidat
   if (pick.slots) command += fmt::format(" --slots {}", *pick.slots);
   if (options.budget) command += fmt::format(" --budget {}", quoted(*options.budget));
   if (options.host_budget) command += fmt::format(" --host-budget {}", quoted(*options.host_budget));
+  for (const std::string& setting : options.settings) command += fmt::format(" --set {}", quoted(setting));
   return command;
 }
 
@@ -30,11 +33,14 @@ int run_plan(const PlanOptions& options) {
   Job job = load_job_argument(options.job, options.settings);
   set_budgets(job, options.budget, options.host_budget);
   check(job, how.megatron);
+  if (options.objective) how.objective = parse_objective(*options.objective, Place{"--objective"});
+  reports::PlanReport report;
+  report.objective = name_of(how.objective);
+  if (options.robust) job = at_its_worst(job, report.worst_case);
 
   how.likely = true;
   how.front = options.json;
   const SearchResult result = search(job, how);
-  reports::PlanReport report;
   report.header = header_of(job);
   report.recommended = result.recommended;
   for (const Answer& answer : result.candidates) report.candidates.push_back(report_of(answer));

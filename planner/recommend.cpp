@@ -153,6 +153,10 @@ std::string reason_for(const SearchResult& result) {
 }
 
 std::string host_need_of(const Answer& answer) {
+  if (answer.host_pinned_per_socket > answer.socket_memory)
+    return fmt::format("is over the NUMA budget by {}: pins {} beside one socket, which has {}",
+                       format_bytes(answer.host_pinned_per_socket - answer.socket_memory),
+                       format_bytes(answer.host_pinned_per_socket), format_bytes(answer.socket_memory));
   return fmt::format("needs {} of a host's memory, pinned and pageable, more than it has",
                      format_bytes(answer.host_pinned_per_host + answer.host_pageable_per_host));
 }

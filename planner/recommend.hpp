@@ -49,7 +49,8 @@ std::optional<std::size_t> recommend(std::span<const Answer> answers, std::optio
 /// One sentence: why the recommended answer. Precondition: result.recommended.
 std::string reason_for(const SearchResult& result);
 
-/// "needs 62.3 GiB of a host's memory, ...", for an answer that does not fit the host although its pinned bytes do.
+/// "needs 62.3 GiB of a host's memory, ...", or that it is over the NUMA budget, for an answer that does not fit the
+/// host although its pinned bytes are within the host budget.
 std::string host_need_of(const Answer& answer);
 
 /// Why a candidate is not the answer: "over the device budget by 11.4 GiB", "needs Megatron dev", the objection to it,

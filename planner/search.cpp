@@ -49,6 +49,7 @@ class Search {
  public:
   Search(const Job& job, const SearchOptions& options);
   SearchResult run();
+  bool anything_fits();
 
  private:
   using Key = std::pair<std::int64_t, std::int64_t>;
@@ -238,7 +239,16 @@ SearchResult Search::run() {
   return result;
 }
 
+bool Search::anything_fits() {
+  const std::optional<Policy> fixed = evaluator_.job().offload.policy;
+  return std::any_of(kPolicies.begin(), kPolicies.end(), [&](Policy policy) {
+    return answers_.deployable(policy) && (!fixed || policy == *fixed) && best(policy, {What::smallest_that_fits});
+  });
+}
+
 }  // namespace
+
+bool anything_fits(const Job& job, Megatron megatron) { return Search(job, {.megatron = megatron}).anything_fits(); }
 
 SearchResult search(const Job& job, const SearchOptions& options) { return Search(job, options).run(); }
 

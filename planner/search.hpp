@@ -41,7 +41,8 @@ struct Answer {
   std::vector<std::size_t> reserving_ranks;  // the evaluator's ranks that may decide it
   Bytes host_pinned_per_rank{0};             // max over ranks
   Bytes host_pinned_per_host{0};
-  Bytes host_pinned_per_socket{0};  // on the socket that holds most of them
+  Bytes host_pinned_per_socket{0};  // beside the socket with most of the job's GPUs
+  Bytes socket_memory{0};           // a socket's part of the host's memory
   Bytes host_pageable_per_host{0};
   Seconds optimizer{0};   // the step phase, max over ranks
   Seconds step{0};        // the whole step
@@ -82,6 +83,9 @@ struct SearchResult {
 /// windowed candidates that need least memory), then Ebb's own. `job.offload` limits what is tried. Precondition:
 /// check(job) passed. Deterministic.
 SearchResult search(const Job& job, const SearchOptions& options);
+
+/// Whether search() would recommend anything, whatever: found sooner.
+bool anything_fits(const Job& job, Megatron megatron);
 
 /// The job's budgets, or what they default to: device memory less the context, and the host's memory.
 Bytes device_budget_of(const Job& job);

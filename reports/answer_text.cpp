@@ -125,7 +125,10 @@ std::string answer_lines(const PlanReport& report, const Style& style) {
   }
   const Candidate& pick = report.candidates[*report.recommended];
   const std::string flags = pick.flags.empty() ? "no flag" : joined(pick.flags);
-  return fmt::format("{}\ntakes it: {}\nwhy: {}.\n{}{}", style.green(flags), pick.takers, pick.reason,
+  std::string worst;
+  for (const std::string& line : report.worst_case) worst += (worst.empty() ? "worst case: " : "; ") + line;
+  if (!worst.empty()) worst += "\n";
+  return fmt::format("{}\ntakes it: {}\nwhy: {}.\n{}{}{}", style.green(flags), pick.takers, pick.reason, worst,
                      first_steps_line(pick), resume_line(pick, report.header));
 }
 

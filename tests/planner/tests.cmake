@@ -9,7 +9,6 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/field_reports_test.cpp
   planner/first_step_test.cpp
   planner/flags_test.cpp
-  planner/front_test.cpp
   planner/footprint_test.cpp
   planner/host_bytes_test.cpp
   planner/hosts_test.cpp
@@ -42,3 +41,11 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/uneven_pipeline_test.cpp
 )
 target_link_libraries(planner_tests PRIVATE nlohmann_json::nlohmann_json)
+# The search beyond one recommendation: fronts, objectives, limits and ranges.
+ebb_test(search_tests LIBS ebb_planner SOURCES
+  planner/fit_test.cpp
+  planner/front_test.cpp
+  planner/robust_test.cpp
+  planner/set_value_test.cpp
+  planner/sweep_test.cpp
+)
