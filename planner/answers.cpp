@@ -12,7 +12,13 @@
 
 namespace ebb {
 
-Answers::Answers(const Job& job, Megatron megatron) : megatron_(megatron), evaluator_(job) {
+Answers::Answers(const Job& job, Megatron megatron, std::optional<Start> also_as)
+    : megatron_(megatron), evaluator_(job) {
+  if (also_as && *also_as != job.checkpoint.start) {
+    other_job_ = std::make_unique<Job>(job);
+    other_job_->checkpoint.start = *also_as;
+    other_ = std::make_unique<Evaluator>(*other_job_);
+  }
   for (const Candidate& candidate : candidates_of(job, evaluator_.deciding_shards())) {
     std::vector<Family>& families = families_[candidate.policy];
     if (families.empty() || families.back().front().fraction != candidate.fraction) families.emplace_back();
@@ -47,7 +53,7 @@ const Answer& Answers::of(const Candidate& candidate) {
 
 bool Answers::runs(const Answer& answer) {
   const auto [known, is_new] = runs_.emplace(answer.candidate, false);
-  if (is_new) known->second = evaluator_.runs_within_budget(answer);
+  if (is_new) known->second = evaluator_.runs_within_budget(answer) && (!other_ || other_->runs_within_budget(answer));
   return known->second;
 }
 
@@ -55,7 +61,10 @@ void Answers::replay(const std::vector<Answer*>& answers) const {
   std::vector<std::future<void>> replays;
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
-    for (std::size_t i = next++; i < answers.size(); i = next++) evaluator_.replay_allocator(*answers[i]);
+    for (std::size_t i = next++; i < answers.size(); i = next++) {
+      evaluator_.replay_allocator(*answers[i]);
+      if (other_) other_->replay_allocator(*answers[i]);
+    }
   };
   const std::size_t threads = std::min<std::size_t>(answers.size(), std::max(1U, std::thread::hardware_concurrency()));
   for (std::size_t i = 0; i < threads; ++i) replays.push_back(std::async(std::launch::async, work));

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "planner/evaluator.hpp"
@@ -16,8 +18,9 @@ using Family = std::vector<Candidate>;
 
 class Answers {
  public:
-  /// `job` outlives the answers. Precondition: check(job) passed.
-  Answers(const Job& job, Megatron megatron);
+  /// `job` outlives the answers. Precondition: check(job) passed. With `also_as`, candidates must get through that
+  /// start of the run as well as the job's own.
+  Answers(const Job& job, Megatron megatron, std::optional<Start> also_as = std::nullopt);
 
   Evaluator& evaluator() { return evaluator_; }
   const Job& job() const { return evaluator_.job(); }
@@ -38,6 +41,8 @@ class Answers {
  private:
   Megatron megatron_;
   Evaluator evaluator_;
+  std::unique_ptr<Job> other_job_;  // started otherwise
+  std::unique_ptr<Evaluator> other_;
   std::map<Policy, std::vector<Family>> families_;
   std::map<Candidate, Answer> answers_;
   std::map<Candidate, bool> runs_;

@@ -62,7 +62,7 @@ std::string plan_command(const FitOptions& options, FitGoal goal, const FitLimit
   return command;
 }
 
-std::optional<reports::FitPoint> report_of(const std::optional<FitPoint>& point) {
+std::optional<reports::FitPoint> point_report(const std::optional<FitPoint>& point) {
   if (!point) return std::nullopt;
   reports::FitPoint report{.value = point->value, .candidate = std::nullopt, .obstacle = point->obstacle};
   if (point->answer) report.candidate = report_of(*point->answer);
@@ -88,7 +88,7 @@ int run_fit(const FitOptions& options) {
                             .notes = result.notes,
                             .next_command = plan_command(options, goal, result.limits.front())};
   for (const FitLimit& limit : result.limits)
-    report.limits.push_back({limit.offload, report_of(limit.fits), report_of(limit.breaks)});
+    report.limits.push_back({limit.offload, point_report(limit.fits), point_report(limit.breaks)});
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return result.limits.front().fits ? 0 : 1;
 }

@@ -36,11 +36,12 @@ int run_plan(const PlanOptions& options) {
   if (options.objective) how.objective = parse_objective(*options.objective, Place{"--objective"});
   reports::PlanReport report;
   report.objective = name_of(how.objective);
+  const Start start = job.checkpoint.start;
   if (options.robust) job = at_its_worst(job, report.worst_case);
 
   how.likely = true;
   how.front = options.json;
-  const SearchResult result = search(job, how);
+  const SearchResult result = options.robust ? search_robustly(job, start, how) : search(job, how);
   report.header = header_of(job);
   report.recommended = result.recommended;
   for (const Answer& answer : result.candidates) report.candidates.push_back(report_of(answer));

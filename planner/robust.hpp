@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "models/job.hpp"
+#include "planner/search.hpp"
 
 namespace ebb {
 
@@ -25,5 +26,8 @@ bool is_measured(const std::string& source);
 
 /// `assumptions`: what was made worse, a line each. check(job) holds for the result if it held before.
 Job at_its_worst(const Job& job, std::vector<std::string>& assumptions);
+
+/// search() for a job at its worst, where what is taken must get through `start`, the job's own, as well.
+SearchResult search_robustly(const Job& worst, Start start, const SearchOptions& options);
 
 }  // namespace ebb

@@ -22,6 +22,7 @@
 #include "planner/candidates.hpp"
 #include "planner/front.hpp"
 #include "planner/recommend.hpp"
+#include "planner/robust.hpp"
 #include "planner/shortfall.hpp"
 #include "planner/verify.hpp"
 
@@ -47,7 +48,7 @@ struct Goal {
 
 class Search {
  public:
-  Search(const Job& job, const SearchOptions& options);
+  Search(const Job& job, const SearchOptions& options, std::optional<Start> also_as = std::nullopt);
   SearchResult run();
   bool anything_fits();
 
@@ -91,8 +92,8 @@ class Search {
   Evaluator& evaluator_;
 };
 
-Search::Search(const Job& job, const SearchOptions& options)
-    : options_(options), answers_(job, options.megatron), evaluator_(answers_.evaluator()) {}
+Search::Search(const Job& job, const SearchOptions& options, std::optional<Start> also_as)
+    : options_(options), answers_(job, options.megatron, also_as), evaluator_(answers_.evaluator()) {}
 
 void Search::replay_rows(std::vector<Answer>& rows) const {
   std::vector<Answer*> replayed;
@@ -249,6 +250,10 @@ bool Search::anything_fits() {
 }  // namespace
 
 bool anything_fits(const Job& job, Megatron megatron) { return Search(job, {.megatron = megatron}).anything_fits(); }
+
+SearchResult search_robustly(const Job& worst, Start start, const SearchOptions& options) {
+  return Search(worst, options, start).run();
+}
 
 SearchResult search(const Job& job, const SearchOptions& options) { return Search(job, options).run(); }
 

@@ -1,7 +1,5 @@
 #include "reports/sweep_text.hpp"
 
-#include <fmt/format.h>
-
 #include "models/quantity_text.hpp"
 #include "reports/answer_text_parts.hpp"
 #include "reports/table.hpp"
@@ -12,7 +10,7 @@ namespace {
 
 /// What follows the place of the first of a message's lines.
 std::string short_obstacle(const std::string& obstacle) {
-  constexpr std::size_t kMost = 60;
+  constexpr std::size_t kMost = 40;
   std::string text = obstacle.substr(0, obstacle.find('\n'));
   if (const std::size_t place = text.find(": "); place != std::string::npos && place < text.size() / 2)
     text = text.substr(place + 2);
@@ -23,12 +21,12 @@ std::vector<std::string> cells_of(const SweepRow& row) {
   std::vector<std::string> cells = {row.fits ? "*" : " "};
   cells.insert(cells.end(), row.values.begin(), row.values.end());
   if (!row.candidate) {
-    cells.insert(cells.end(), {"-", "-", "-", "-", "-", "-", short_obstacle(row.obstacle)});
+    cells.insert(cells.end(), {"-", "-", "-", "-", "-", short_obstacle(row.obstacle)});
     return cells;
   }
   const Candidate& c = *row.candidate;
   cells.insert(cells.end(), {c.policy, parameters_of(c), format_bytes(c.device_peak), format_bytes(c.device_reserved),
-                             format_seconds(c.step), fmt::format("{:.3f}x", c.slowdown), row.fits ? "fits" : c.reason});
+                             format_seconds(c.step), row.fits ? "fits" : c.reason});
   return cells;
 }
 
@@ -37,9 +35,8 @@ std::vector<std::string> cells_of(const SweepRow& row) {
 std::string to_text(const SweepReport& report, const Style& style) {
   std::vector<Column> columns = {{"", Align::left}};
   for (const std::string& key : report.keys) columns.push_back({key});
-  columns.insert(
-      columns.end(),
-      {{"policy", Align::left}, {"chunk"}, {"device peak"}, {"needs <="}, {"step"}, {"slow-down"}, {"", Align::left}});
+  columns.insert(columns.end(),
+                 {{"policy", Align::left}, {"chunk"}, {"device peak"}, {"needs <="}, {"step"}, {"", Align::left}});
   Table table(std::move(columns));
   for (const SweepRow& row : report.rows) table.add_row(cells_of(row));
   std::string text;

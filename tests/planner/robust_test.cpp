@@ -47,14 +47,17 @@ TEST_CASE("a robust pick is no faster, needs no less, and holds when the run is 
     Job job = library_job(name);
     if (job.parallel.gpus == 1) job.budget.device = 30_GiB;
     const SearchResult likely = search(job, {.cures = false});
-    const SearchResult robust = search(worst_of(job), {.cures = false});
+    const SearchResult robust = search_robustly(worst_of(job), job.checkpoint.start, {.cures = false});
     REQUIRE(likely.recommended);
     REQUIRE(robust.recommended);
     const Answer& pick = robust.candidates[*robust.recommended];
     INFO(name << ": " << name_of(pick.candidate.policy));
     CHECK(pick.step >= likely.candidates[*likely.recommended].step);
     CHECK(pick.device_resume <= robust.device_budget);
-    CHECK(evaluate(job, pick.candidate).device_resume <= likely.device_budget);
+    const Answer fresh = evaluate(job, pick.candidate);
+    CHECK(fresh.feasible());
+    CHECK(fresh.device_resume <= likely.device_budget);
+    CHECK(fresh.device_reserved <= pick.device_reserved);
   }
 }
 
