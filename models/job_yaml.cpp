@@ -292,13 +292,18 @@ Job read_job(const YamlNode& node, const std::string& file) {
   return job;
 }
 
-Job load_job(const std::string& file) {
+JobTree load_job_tree(const std::string& file) {
   const std::vector<std::string> names = library_names(Library::jobs);
   std::error_code error;
   if (!fs::exists(file, error) && std::find(names.begin(), names.end(), file) != names.end())
-    return load_job(library_path(Library::jobs, file).string());
+    return load_job_tree(library_path(Library::jobs, file).string());
   const std::string cure = did_you_mean(fs::path(file).stem().string(), names, "jobs in the library");
-  return read_job(parse_yaml(read_text_file(file, kMostYamlBytes, cure), file), file);
+  return {file, parse_yaml(read_text_file(file, kMostYamlBytes, cure), file)};
+}
+
+Job load_job(const std::string& file) {
+  const JobTree tree = load_job_tree(file);
+  return read_job(tree.root, tree.file);
 }
 
 }  // namespace ebb

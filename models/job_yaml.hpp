@@ -14,6 +14,13 @@ namespace ebb {
 /// exists and cannot be read. Afterwards parallel.expert_tensor is resolved and recompute.modules is filled in.
 Job load_job(const std::string& file);
 
+/// The same file as a tree, before it is read as a job.
+struct JobTree {
+  std::string file;
+  YamlNode root;
+};
+JobTree load_job_tree(const std::string& file);
+
 /// The job in `node`, as read from `file` (relative paths in it start at its directory).
 Job read_job(const YamlNode& node, const std::string& file);
 

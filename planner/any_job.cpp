@@ -124,17 +124,40 @@ ImportedJob import_hf(const std::string& file, const ImportChoices& choices) {
   return imported;
 }
 
-ImportedJob load_any_job(const std::string& file) {
+namespace {
+
+/// A job file's tree; nullopt: another form.
+std::optional<JobTree> job_tree(const std::string& file) {
   std::error_code error;
-  if (!fs::is_regular_file(file, error)) return {load_job(file), {}};
-  ImportChoices choices;
-  if (fs::path(file).extension() == ".json") return import_hf(file, choices);
-  choices.gpus_cure = fmt::format("write a job first: ebb import megatron {} --gpus N > job.yaml", file);
+  if (!fs::is_regular_file(file, error)) return load_job_tree(file);
+  if (fs::path(file).extension() == ".json") return std::nullopt;
   const std::string text = read_text_file(file, kMostYamlBytes);
-  if (!is_yaml(file) && is_script(file, text)) return import_megatron(file, choices);
-  const YamlNode root = parse_yaml(text, file);
-  if (is_megatron_yaml(root)) return import_megatron(file, choices);
-  return {read_job(root, file), {}};
+  if (!is_yaml(file) && is_script(file, text)) return std::nullopt;
+  JobTree tree{file, parse_yaml(text, file)};
+  if (is_megatron_yaml(tree.root)) return std::nullopt;
+  return tree;
+}
+
+ImportedJob import_any(const std::string& file) {
+  ImportChoices choices;
+  choices.gpus_cure = fmt::format("write a job first: ebb import megatron {} --gpus N > job.yaml", file);
+  return fs::path(file).extension() == ".json" ? import_hf(file, choices) : import_megatron(file, choices);
+}
+
+}  // namespace
+
+ImportedJob load_any_job(const std::string& file, std::span<const Setting> settings) {
+  ImportedJob imported;
+  std::optional<JobTree> tree = job_tree(file);
+  if (!tree) {
+    imported = import_any(file);
+    if (settings.empty()) return imported;
+    // What is set is a key of the job file that an import would have written.
+    tree = {file, parse_yaml(write_job(imported.job), file)};
+  }
+  apply_settings(settings, tree->file, tree->root);
+  imported.job = read_job(tree->root, tree->file);
+  return imported;
 }
 
 std::string write_imported(const ImportedJob& imported, const std::string& cluster) {

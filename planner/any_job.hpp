@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "planner/megatron_arguments.hpp"
+#include "planner/set_value.hpp"
 
 namespace ebb {
 
@@ -24,8 +26,8 @@ ImportedJob import_megatron(const std::string& file, const ImportChoices& choice
 /// The model is the file's; sizes and batch are Ebb's choice, each with a note.
 ImportedJob import_hf(const std::string& file, const ImportChoices& choices);
 
-/// Whatever `file` is; the notes are empty for a job file.
-ImportedJob load_any_job(const std::string& file);
+/// Whatever `file` is; the notes are empty for a job file. `settings` change the job before it is read.
+ImportedJob load_any_job(const std::string& file, std::span<const Setting> settings = {});
 
 /// A job file for `imported` with its notes as comments. `cluster` as the user named it; it is written in place unless
 /// it is a name of the library.

@@ -27,6 +27,7 @@ reports::Candidate report_of(const Answer& answer) {
   for (const Term& term : answer.device_terms) report.device_terms.push_back({term.name, term.bytes});
   report.host_pinned_per_rank = answer.host_pinned_per_rank;
   report.host_pinned_per_host = answer.host_pinned_per_host;
+  report.host_pinned_per_socket = answer.host_pinned_per_socket;
   report.host_pageable_per_host = answer.host_pageable_per_host;
   report.optimizer = answer.optimizer;
   report.step = answer.step;

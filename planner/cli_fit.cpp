@@ -1,9 +1,96 @@
-// `ebb fit JOB --max sequence`: how far a job can go before it does not fit.
+// `ebb fit JOB --max sequence`: how far a job can go before it does not fit. Exit 1: it fits at no value.
+#include <fmt/format.h>
+
 #include "models/errors.hpp"
 #include "planner/cli.hpp"
+#include "planner/cli_output.hpp"
+#include "planner/fit.hpp"
+#include "reports/fit_json.hpp"
+#include "reports/fit_text.hpp"
 
 namespace ebb::cli {
 
-int run_fit(const FitOptions&) { throw InputError(Place{}, "not built yet", "see ebb --help"); }
+namespace {
+
+FitGoal goal_of(const FitOptions& options) {
+  if (options.max) return parse_fit_goal(*options.max, true, Place{"--max"});
+  if (options.min) return parse_fit_goal(*options.min, false, Place{"--min"});
+  throw InputError({}, "fit needs a goal", "give --max sequence, micro-batch or layers, or --min gpus or host-memory");
+}
+
+std::int64_t own_value(const Job& job, FitGoal goal) {
+  switch (goal) {
+    case FitGoal::sequence:
+      return job.batch.sequence;
+    case FitGoal::micro_batch:
+      return job.batch.micro;
+    case FitGoal::layers:
+      return job.model.layers;
+    case FitGoal::gpus:
+      return job.parallel.gpus;
+    case FitGoal::host_memory:
+      break;
+  }
+  return 0;
+}
+
+/// The key that `--set` changes to the goal's value; "" for none.
+const char* key_of(FitGoal goal) {
+  switch (goal) {
+    case FitGoal::sequence:
+      return "batch.sequence";
+    case FitGoal::micro_batch:
+      return "batch.micro";
+    case FitGoal::layers:
+      return "model.layers";
+    case FitGoal::gpus:
+      return "parallel.gpus";
+    case FitGoal::host_memory:
+      break;
+  }
+  return "";
+}
+
+std::string plan_command(const FitOptions& options, FitGoal goal, const FitLimit& limit) {
+  if (!limit.fits || goal == FitGoal::host_memory) return "";
+  std::string command = fmt::format("ebb plan {}", quoted(options.job));
+  for (const std::string& setting : options.settings) command += fmt::format(" --set {}", quoted(setting));
+  command += fmt::format(" --set {}={}", key_of(goal), limit.fits->value);
+  if (options.budget) command += fmt::format(" --budget {}", quoted(*options.budget));
+  if (options.host_budget) command += fmt::format(" --host-budget {}", quoted(*options.host_budget));
+  if (options.megatron) command += fmt::format(" --megatron {}", quoted(*options.megatron));
+  return command;
+}
+
+std::optional<reports::FitPoint> point_report(const std::optional<FitPoint>& point) {
+  if (!point) return std::nullopt;
+  reports::FitPoint report{.value = point->value, .candidate = std::nullopt, .obstacle = point->obstacle};
+  if (point->answer) report.candidate = report_of(*point->answer);
+  return report;
+}
+
+}  // namespace
+
+int run_fit(const FitOptions& options) {
+  const FitGoal goal = goal_of(options);
+  Megatron megatron = Megatron::any;
+  if (options.megatron) megatron = parse_megatron(*options.megatron, Place{"--megatron"});
+  Job job = load_job_argument(options.job, options.settings);
+  set_budgets(job, options.budget, options.host_budget);
+  check(job, megatron);
+  const FitResult result = fit(job, goal, megatron);
+  reports::FitReport report{.header = header_of(job),
+                            .goal = std::string(name_of(goal)),
+                            .largest = options.max.has_value(),
+                            .own = own_value(job, goal),
+                            .step = result.step,
+                            .limits = {},
+                            .notes = result.notes,
+                            .next_command = plan_command(options, goal, result.limits.front())};
+  for (const FitLimit& limit : result.limits)
+    report.limits.push_back({limit.offload, point_report(limit.fits), point_report(limit.breaks)});
+  write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
+  return result.limits.front().fits ? 0 : 1;
+}
 
 }  // namespace ebb::cli

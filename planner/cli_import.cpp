@@ -41,10 +41,9 @@ int run_import(const ImportOptions& options) {
 }
 
 Job load_job_argument(const std::string& file, const Settings& settings) {
-  if (!settings.empty()) throw InputError({"--set"}, "not built yet", "see ebb --help");
-  ImportedJob loaded = [&file] {
+  ImportedJob loaded = [&] {
     const Activity activity(fmt::format("reading {}", file));
-    return load_any_job(file);
+    return load_any_job(file, parse_settings(settings));
   }();
   for (const ImportNote& note : loaded.notes)
     if (note.kind != ImportNoteKind::ignored)

@@ -7,6 +7,8 @@
 #include "planner/cli_talk.hpp"
 #include "planner/html_report.hpp"
 #include "planner/paste_forms.hpp"
+#include "planner/recommend.hpp"
+#include "planner/robust.hpp"
 #include "reports/answer_json.hpp"
 #include "reports/answer_text.hpp"
 #include "reports/wrap.hpp"
@@ -23,6 +25,7 @@ std::string simulate_command(const PlanOptions& options, const reports::Candidat
   if (pick.slots) command += fmt::format(" --slots {}", *pick.slots);
   if (options.budget) command += fmt::format(" --budget {}", quoted(*options.budget));
   if (options.host_budget) command += fmt::format(" --host-budget {}", quoted(*options.host_budget));
+  for (const std::string& setting : options.settings) command += fmt::format(" --set {}", quoted(setting));
   return command;
 }
 
@@ -60,15 +63,21 @@ int run_plan(const PlanOptions& options) {
   Job job = load_job_argument(options.job, options.settings);
   set_budgets(job, options.budget, options.host_budget);
   check(job, how.megatron);
+  if (options.objective) how.objective = parse_objective(*options.objective, Place{"--objective"});
+  reports::PlanReport report;
+  report.objective = name_of(how.objective);
+  const Start start = job.checkpoint.start;
+  if (options.robust) job = at_its_worst(job, report.worst_case);
 
   how.likely = true;
+  how.front = options.json || options.html_file;
   std::optional<std::string> form;
   if (options.format) form = parse_form(*options.format, Place{"--format"});
-  const SearchResult result = shown_search(job, how);
-  reports::PlanReport report;
+  const SearchResult result = shown_search(job, how, options.robust ? std::optional(start) : std::nullopt);
   report.header = header_of(job);
   report.recommended = result.recommended;
   for (const Answer& answer : result.candidates) report.candidates.push_back(report_of(answer));
+  for (const Answer& answer : result.front) report.front.push_back(report_of(answer));
   report.shortfall = result.shortfall;
   report.cures = result.cures;
   if (result.recommended) report.next_command = simulate_command(options, report.candidates[*result.recommended]);

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "models/quantity_text.hpp"
+#include "planner/robust.hpp"
 
 namespace ebb::cli {
 
@@ -125,7 +126,7 @@ ProgressHook Activity::hook() {
   return [this](const Progress& progress) { update(progress); };
 }
 
-SearchResult shown_search(const Job& job, SearchOptions options) {
+SearchResult shown_search(const Job& job, SearchOptions options, std::optional<Start> robust_start) {
   Activity activity("search");
   if (const ProgressHook hook = activity.hook())
     options.progress = [hook](const SearchProgress& search) {
@@ -134,7 +135,7 @@ SearchResult shown_search(const Job& job, SearchOptions options) {
         progress.note = fmt::format("best {}{}", format_seconds(search.best->step), chunk_of(search.best->candidate));
       hook(progress);
     };
-  return search(job, options);
+  return robust_start ? search_robustly(job, *robust_start, options) : search(job, options);
 }
 
 }  // namespace ebb::cli

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "planner/cli_options.hpp"
@@ -40,7 +41,7 @@ class Activity {
   std::unique_ptr<Display> display_;
 };
 
-/// search(), shown.
-SearchResult shown_search(const Job& job, SearchOptions options);
+/// search(), or with the start of a job at its worst (robust.hpp) search_robustly(), shown.
+SearchResult shown_search(const Job& job, SearchOptions options, std::optional<Start> robust_start = std::nullopt);
 
 }  // namespace ebb::cli

@@ -283,39 +283,11 @@ Answer Evaluator::answer_on(const Candidate& candidate, std::span<const std::siz
     }
   }
   answer.reserving_ranks = reserving(bounds);
-  const HostBytes host_bytes = host(candidate);
-  answer.host_pinned_per_rank = host_bytes.pinned;
-  answer.host_pinned_per_host = host_bytes.pinned * ranks_per_host_;
-  answer.host_pageable_per_host = host_bytes.pageable * ranks_per_host_;
-  for (PhaseAnswer& phase : answer.phases) phase.host_pinned = host_bytes.pinned;
+  add_host(answer);
+  for (PhaseAnswer& phase : answer.phases) phase.host_pinned = answer.host_pinned_per_rank;
   answer.fits_device = answer.device_reserved <= device_budget_of(*job_);
-  answer.fits_host = fits_host(candidate);
   answer.slowdown = answer.step.value / resident_step_;
   return answer;
-}
-
-HostBytes Evaluator::host(const Candidate& candidate) {
-  Candidate key;  // chunk sizes and slots do not change what lies on the host
-  key.policy = candidate.policy;
-  key.fraction = candidate.fraction;
-  const auto known = host_.find(key);
-  if (known != host_.end()) return known->second;
-  HostBytes most;
-  for (const RankModel& rank : ranks_.ranks()) {
-    const HostBytes bytes = host_bytes(rank, candidate);
-    most.pinned = std::max(most.pinned, bytes.pinned);
-    most.pageable = std::max(most.pageable, bytes.pageable);
-    most.calls = std::max(most.calls, bytes.calls);
-  }
-  return host_[key] = most;
-}
-
-bool Evaluator::fits_host(const Candidate& candidate) {
-  const HostBytes bytes = host(candidate);
-  const std::int64_t ranks = ranks_per_host_;
-  // The budget is for pinned memory; what is pageable must find room as well.
-  return bytes.pinned * ranks <= host_budget_of(*job_) &&
-         (bytes.pinned + bytes.pageable) * ranks <= job_->cluster.host.memory.value;
 }
 
 }  // namespace ebb

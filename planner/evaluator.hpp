@@ -82,6 +82,9 @@ class Evaluator {
   Answer answer_on(const Candidate& candidate, std::span<const std::size_t> hosts);
   std::vector<std::size_t> reserving(const std::map<std::size_t, Bytes>& bounds) const;
   std::optional<PredictedMemory> replayed(std::size_t rank, const Candidate& candidate) const;
+  void add_host(Answer& answer);
+  Bytes pinned_per_socket(Bytes per_rank) const;
+  Bytes socket_memory() const;
   void simulate(std::size_t host, const Candidate& candidate);
   void find_deciding();
 

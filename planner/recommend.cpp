@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <tuple>
+#include <vector>
 
+#include "models/errors.hpp"
+#include "models/nearest.hpp"
 #include "models/quantity_text.hpp"
 
 namespace ebb {
@@ -30,16 +35,69 @@ auto size_key(const Answer& a) {
 bool faster(const Answer& a, const Answer& b) { return speed_key(a) < speed_key(b); }
 bool smaller(const Answer& a, const Answer& b) { return size_key(a) < size_key(b); }
 
-std::optional<std::size_t> recommend(std::span<const Answer> answers, std::optional<Policy> fixed) {
-  const auto eligible = [&](const Answer& answer) {
-    return answer.deployable && answer.feasible() && (!fixed || answer.candidate.policy == *fixed);
-  };
+namespace {
+
+constexpr std::array kObjectives = {Objective::step, Objective::memory, Objective::balanced};
+constexpr std::int64_t kBalancedPercent = 2;
+
+}  // namespace
+
+std::string_view name_of(Objective objective) {
+  switch (objective) {
+    case Objective::step:
+      return "step";
+    case Objective::memory:
+      return "memory";
+    case Objective::balanced:
+      return "balanced";
+  }
+  return "";
+}
+
+Objective parse_objective(std::string_view word, const Place& place) {
+  std::vector<std::string_view> names;
+  for (const Objective objective : kObjectives) {
+    if (name_of(objective) == word) return objective;
+    names.push_back(name_of(objective));
+  }
+  throw InputError(place, fmt::format("unknown objective \"{}\"", word.substr(0, 40)),
+                   did_you_mean(word, names, "objectives"));
+}
+
+std::int64_t balanced_limit(std::int64_t fastest) { return fastest + fastest * kBalancedPercent / 100; }
+
+namespace {
+
+std::vector<std::size_t> eligible_of(std::span<const Answer> answers, std::optional<Policy> fixed) {
+  std::vector<std::size_t> eligible;
   for (std::size_t i = 0; i < answers.size(); ++i)
-    if (answers[i].candidate.policy == Policy::resident && eligible(answers[i])) return i;
-  std::optional<std::size_t> best;
-  for (std::size_t i = 0; i < answers.size(); ++i)
-    if (eligible(answers[i]) && (!best || faster(answers[i], answers[*best]))) best = i;
-  return best;
+    if (answers[i].deployable && answers[i].feasible() && (!fixed || answers[i].candidate.policy == *fixed))
+      eligible.push_back(i);
+  return eligible;
+}
+
+}  // namespace
+
+std::optional<std::size_t> fastest_of(std::span<const Answer> answers, std::optional<Policy> fixed) {
+  std::optional<std::size_t> fastest;
+  for (const std::size_t i : eligible_of(answers, fixed))
+    if (!fastest || faster(answers[i], answers[*fastest])) fastest = i;
+  return fastest;
+}
+
+std::optional<std::size_t> recommend(std::span<const Answer> answers, std::optional<Policy> fixed,
+                                     Objective objective) {
+  const std::optional<std::size_t> fastest = fastest_of(answers, fixed);
+  if (!fastest) return std::nullopt;
+  std::int64_t slowest = std::numeric_limits<std::int64_t>::max();
+  if (objective == Objective::balanced) slowest = balanced_limit(thousandths(answers[*fastest].slowdown));
+  std::optional<std::size_t> smallest;
+  for (const std::size_t i : eligible_of(answers, fixed)) {
+    if (objective == Objective::step && answers[i].candidate.policy == Policy::resident) return i;
+    if (thousandths(answers[i].slowdown) > slowest) continue;
+    if (!smallest || smaller(answers[i], answers[*smallest])) smallest = i;
+  }
+  return objective == Objective::step ? fastest : smallest;
 }
 
 namespace {
@@ -53,10 +111,30 @@ std::string_view where(const Answer& answer) {
 
 }  // namespace
 
+namespace {
+
+/// What the pick is, of those that could have been.
+std::string merit_of(const SearchResult& result) {
+  const std::string_view whose = result.fixed ? "that the job asks for" : "that you can deploy";
+  switch (result.objective) {
+    case Objective::memory:
+      return fmt::format("needs the least device memory of the schedules {} and that fit", whose);
+    case Objective::balanced:
+      return fmt::format("needs the least device memory of the schedules {} within {} % of the fastest step that fits",
+                         whose, kBalancedPercent);
+    case Objective::step:
+      break;
+  }
+  return result.fixed ? "is the policy that the job asks for, and this its fastest schedule that fits"
+                      : "is the fastest schedule that you can deploy and that fits";
+}
+
+}  // namespace
+
 std::string reason_for(const SearchResult& result) {
   EBB_ASSERT(result.recommended.has_value());
   const Answer& pick = result.candidates[*result.recommended];
-  if (pick.candidate.policy == Policy::resident)
+  if (pick.candidate.policy == Policy::resident && result.objective == Objective::step)
     return fmt::format(
         "all optimizer state fits in device memory: {} reserved at most{}, of a budget of {}; nothing has "
         "to move",
@@ -69,16 +147,16 @@ std::string reason_for(const SearchResult& result) {
                       format_bytes(resident->device_reserved), where(*resident),
                       format_bytes(resident->device_reserved - result.device_budget));
   if (result.fixed && resident != result.candidates.end() && resident->feasible()) why = "resident would fit; ";
-  return why + fmt::format(
-                   "{} is the {} ({} reserved at most{}, of a "
-                   "budget of {}), at {:.3f} times the resident step",
-                   name_of(pick.candidate.policy),
-                   result.fixed ? "policy that the job asks for, and this its fastest schedule that fits"
-                                : "fastest schedule that you can deploy and that fits",
-                   format_bytes(pick.device_reserved), where(pick), format_bytes(result.device_budget), pick.slowdown);
+  return why + fmt::format("{} {} ({} reserved at most{}, of a budget of {}), at {:.3f} times the resident step",
+                           name_of(pick.candidate.policy), merit_of(result), format_bytes(pick.device_reserved),
+                           where(pick), format_bytes(result.device_budget), pick.slowdown);
 }
 
 std::string host_need_of(const Answer& answer) {
+  if (answer.host_pinned_per_socket > answer.socket_memory)
+    return fmt::format("is over the NUMA budget by {}: pins {} beside one socket, which has {}",
+                       format_bytes(answer.host_pinned_per_socket - answer.socket_memory),
+                       format_bytes(answer.host_pinned_per_socket), format_bytes(answer.socket_memory));
   return fmt::format("needs {} of a host's memory, pinned and pageable, more than it has",
                      format_bytes(answer.host_pinned_per_host + answer.host_pageable_per_host));
 }

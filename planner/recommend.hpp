@@ -5,11 +5,18 @@
 // bytes) and the host (as pinned bytes). Steps are compared in thousandths of the resident step, rounded up, because no
 // prediction is closer than that; among equals the lower reserved, then allocated, peak wins, then the shorter step.
 // This is one total order, so the best of the policies' bests is the best of all.
+//
+// Other objectives (--objective), always among what is deployable and fits:
+//   memory    the least reserved bytes, whatever the step
+//   balanced  the least reserved bytes of those whose step is within 2 % of the fastest one's. A prediction is off by
+//             2 % itself (its median against own replays), so that no slower step can be told from it; what memory is
+//             to be had for that, one takes. `resident` counts like any other: it is often that fastest step.
 #pragma once
 
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/search.hpp"
@@ -24,14 +31,26 @@ bool faster(const Answer& a, const Answer& b);
 /// Whether `a` needs less device memory; among equals, whether the rule prefers it.
 bool smaller(const Answer& a, const Answer& b);
 
+std::string_view name_of(Objective objective);
+/// InputError at `place` for another word.
+Objective parse_objective(std::string_view word, const Place& place);
+
+/// The longest step, in thousandths of resident's, that `balanced` takes where the fastest is `fastest`.
+std::int64_t balanced_limit(std::int64_t fastest);
+
+/// The fastest that is deployable, feasible and of the `fixed` policy, if any.
+std::optional<std::size_t> fastest_of(std::span<const Answer> answers, std::optional<Policy> fixed);
+
 /// The whole rule over one answer (or more) of each policy; nullopt: nothing deployable is feasible. `fixed`: the
 /// policy that the job names, the only one to recommend.
-std::optional<std::size_t> recommend(std::span<const Answer> answers, std::optional<Policy> fixed);
+std::optional<std::size_t> recommend(std::span<const Answer> answers, std::optional<Policy> fixed,
+                                     Objective objective = Objective::step);
 
 /// One sentence: why the recommended answer. Precondition: result.recommended.
 std::string reason_for(const SearchResult& result);
 
-/// "needs 62.3 GiB of a host's memory, ...", for an answer that does not fit the host although its pinned bytes do.
+/// "needs 62.3 GiB of a host's memory, ...", or that it is over the NUMA budget, for an answer that does not fit the
+/// host although its pinned bytes are within the host budget.
 std::string host_need_of(const Answer& answer);
 
 /// Why a candidate is not the answer: "over the device budget by 11.4 GiB", "needs Megatron dev", the objection to it,

@@ -12,16 +12,17 @@
 #include "planner/search.hpp"
 
 #include <algorithm>
-#include <future>
-#include <map>
+#include <limits>
 #include <queue>
 #include <tuple>
 #include <utility>
 
 #include "models/errors.hpp"
+#include "planner/answers.hpp"
 #include "planner/candidates.hpp"
-#include "planner/evaluator.hpp"
+#include "planner/front.hpp"
 #include "planner/recommend.hpp"
+#include "planner/robust.hpp"
 #include "planner/shortfall.hpp"
 #include "planner/verify.hpp"
 
@@ -35,15 +36,21 @@ Bytes host_budget_of(const Job& job) { return job.budget.host.value_or(job.clust
 
 namespace {
 
-enum class Goal { fastest_that_fits, smallest };
+enum class What { fastest_that_fits, smallest, smallest_that_fits };
 
-/// Candidates that differ in chunk size and slots only.
-using Family = std::vector<Candidate>;
+struct Goal {
+  What what = What::smallest;
+  std::int64_t slowest = std::numeric_limits<std::int64_t>::max();  // thousandths of the resident step, at most
+
+  bool by_size() const { return what != What::fastest_that_fits; }
+  bool must_fit() const { return what != What::smallest; }
+};
 
 class Search {
  public:
-  Search(const Job& job, const SearchOptions& options);
+  Search(const Job& job, const SearchOptions& options, std::optional<Start> also_as = std::nullopt);
   SearchResult run();
+  bool anything_fits();
 
  private:
   using Key = std::pair<std::int64_t, std::int64_t>;
@@ -56,102 +63,62 @@ class Search {
     bool operator<(const Node& other) const { return std::tie(other.key, other.candidate) < std::tie(key, candidate); }
   };
 
+  std::int64_t time_of(Seconds step) const { return thousandths(step.value / answers_.resident_step().value); }
   /// The first two members of the order that `goal` minimises, from a bound.
-  Key key_of(const Bound& bound, Goal goal) const {
-    const std::int64_t time = thousandths(bound.step.value / resident_step_.value);
-    return goal == Goal::smallest ? Key{bound.reserved.value, time} : Key{time, bound.reserved.value};
+  Key key_of(const Bound& bound, const Goal& goal) const {
+    const std::int64_t time = time_of(bound.step);
+    return goal.by_size() ? Key{bound.reserved.value, time} : Key{time, bound.reserved.value};
   }
-  Key key_of(const Answer& answer, Goal goal) const { return key_of(Bound{answer.step, answer.device_reserved}, goal); }
-  bool hopeless(const Bound& bound, Goal goal) const {
-    return goal == Goal::fastest_that_fits && bound.reserved > device_budget_of(evaluator_.job());
+  Key key_of(const Answer& answer, const Goal& goal) const {
+    return key_of(Bound{answer.step, answer.device_reserved}, goal);
+  }
+  bool hopeless(const Bound& bound, const Goal& goal) const {
+    return (goal.must_fit() && bound.reserved > device_budget_of(evaluator_.job())) ||
+           time_of(bound.step) > goal.slowest;
   }
 
-  const Answer& evaluate(const Candidate& candidate);
-  void show(const Answer& answer);
-  bool runs(const Answer& answer);
   void replay_rows(std::vector<Answer>& rows) const;
-  bool eligible(const Answer& answer, Goal goal);
-  std::optional<Answer> best(Policy policy, Goal goal);
-  std::optional<Answer> best_of_all(Policy policy, Goal goal);
-  void expand(const Node& node, Goal goal, std::priority_queue<Node>& heap);
-  bool may_win(const Node& node, Goal goal, const std::optional<Answer>& best);
+  bool eligible(const Answer& answer, const Goal& goal);
+  std::optional<Answer> best(Policy policy, const Goal& goal);
+  std::optional<Answer> best_of_all(Policy policy, const Goal& goal);
+  void expand(const Node& node, const Goal& goal, std::priority_queue<Node>& heap);
+  bool may_win(const Node& node, const Goal& goal, const std::optional<Answer>& best);
   Answer production_row();
   void add_rows(Policy policy, std::vector<Answer>& rows);
+  void add_smallest(std::vector<Answer>& rows);
 
   SearchOptions options_;
-  Evaluator evaluator_;
-  std::map<Policy, std::vector<Family>> families_;
-  std::map<Candidate, Answer> answers_;
-  std::map<Candidate, bool> runs_;  // whether the allocator gets through
-  Seconds resident_step_{1};
-  SearchProgress progress_;
+  Answers answers_;
+  Evaluator& evaluator_;
 };
 
-Search::Search(const Job& job, const SearchOptions& options) : options_(options), evaluator_(job) {
-  for (const Candidate& candidate : candidates_of(job, evaluator_.deciding_shards())) {
-    std::vector<Family>& families = families_[candidate.policy];
-    if (families.empty() || families.back().front().fraction != candidate.fraction) families.emplace_back();
-    families.back().push_back(candidate);
-    ++progress_.total;
-  }
-  resident_step_ = evaluate(Candidate{}).step;
+Search::Search(const Job& job, const SearchOptions& options, std::optional<Start> also_as)
+    : options_(options), answers_(job, options.megatron, also_as), evaluator_(answers_.evaluator()) {
+  answers_.watch(options.progress);
 }
 
-const Answer& Search::evaluate(const Candidate& candidate) {
-  const auto known = answers_.find(candidate);
-  if (known != answers_.end()) return known->second;
-  Answer answer = evaluator_.answer(candidate);
-  answer.deployable =
-      answer.objection.empty() && answer.requires_megatron != "ebb" && accepts(options_.megatron, candidate.policy);
-  answer.reason = obstacle_of(answer, device_budget_of(evaluator_.job()), host_budget_of(evaluator_.job()));
-  if (answer.reason.empty()) answer.reason = "fits the device and the host";
-  const Answer& kept = answers_.emplace(candidate, std::move(answer)).first->second;
-  show(kept);
-  return kept;
-}
-
-void Search::show(const Answer& answer) {
-  if (!options_.progress) return;
-  if (answer.feasible() && (progress_.best == nullptr || answer.step < progress_.best->step)) progress_.best = &answer;
-  progress_.done = std::min(progress_.done + 1, progress_.total);
-  options_.progress(progress_);
-}
-
-/// Whether the allocator gets through within the budget.
-bool Search::runs(const Answer& answer) {
-  const auto [known, is_new] = runs_.emplace(answer.candidate, false);
-  if (is_new) known->second = evaluator_.runs_within_budget(answer);
-  return known->second;
-}
-
-/// Replays the allocator for the rows, each in a thread of its own: they depend on nothing but their row.
 void Search::replay_rows(std::vector<Answer>& rows) const {
-  std::vector<std::future<void>> replays;
-  for (Answer& row : rows) {
-    if (!options_.likely && !row.feasible()) continue;
-    replays.push_back(std::async(std::launch::async, [this, &row] { evaluator_.replay_allocator(row); }));
-  }
-  for (std::future<void>& replay : replays) replay.get();
+  std::vector<Answer*> replayed;
   for (Answer& row : rows)
-    if (!row.fits_device)
-      row.reason = obstacle_of(row, device_budget_of(evaluator_.job()), host_budget_of(evaluator_.job()));
+    if (options_.likely || row.feasible()) replayed.push_back(&row);
+  answers_.replay(replayed);
 }
 
 /// Whether an answer that the order prefers may be taken. The replay comes last, because it is dearest, and only where
 /// it can say no: over the job library it needed at most 21 % more than the bound.
-bool Search::eligible(const Answer& answer, Goal goal) {
-  if (goal == Goal::smallest) return true;
-  if (!answer.feasible()) return false;
+bool Search::eligible(const Answer& answer, const Goal& goal) {
+  if (!goal.must_fit()) return true;
+  if (!answer.feasible() || time_of(answer.step) > goal.slowest) return false;
   const bool roomy = answer.device_reserved.value / 10 * 13 <= device_budget_of(evaluator_.job()).value;
-  return roomy || runs(answer);
+  return roomy || answers_.runs(answer);
 }
 
-bool prefers(const Answer& a, const Answer& b, Goal goal) {
-  return goal == Goal::smallest ? smaller(a, b) : faster(a, b);
+bool prefers(const Answer& a, const Answer& b, const Goal& goal) {
+  return goal.by_size() ? smaller(a, b) : faster(a, b);
 }
 
-void Search::expand(const Node& node, Goal goal, std::priority_queue<Node>& heap) {
-  if (goal == Goal::fastest_that_fits && !evaluator_.fits_host(node.family->front())) return;
+void Search::expand(const Node& node, const Goal& goal, std::priority_queue<Node>& heap) {
+  if (goal.must_fit() && !evaluator_.fits_host(node.family->front())) return;
   for (const Candidate& candidate : *node.family) {
     const Bound bound = evaluator_.bound(candidate);
     if (!hopeless(bound, goal)) heap.push({key_of(bound, goal), nullptr, candidate});
@@ -159,18 +126,18 @@ void Search::expand(const Node& node, Goal goal, std::priority_queue<Node>& heap
 }
 
 /// A closer look at a candidate whose bound is promising.
-bool Search::may_win(const Node& node, Goal goal, const std::optional<Answer>& best) {
+bool Search::may_win(const Node& node, const Goal& goal, const std::optional<Answer>& best) {
   // No need to look closer where it is evaluated already, or where looking is evaluating.
-  if (answers_.contains(node.candidate) || !evaluator_.probe_is_cheaper()) return true;
+  if (answers_.known(node.candidate) || !evaluator_.probe_is_cheaper()) return true;
   const Bound probe = evaluator_.probe(node.candidate);
   return !hopeless(probe, goal) && (!best || key_of(probe, goal) <= key_of(*best, goal));
 }
 
 /// nullopt: no candidate of the policy fits (or there is none).
-std::optional<Answer> Search::best(Policy policy, Goal goal) {
+std::optional<Answer> Search::best(Policy policy, const Goal& goal) {
   if (options_.exhaustive) return best_of_all(policy, goal);
   std::priority_queue<Node> heap;
-  for (const Family& family : families_[policy]) {
+  for (const Family& family : answers_.families(policy)) {
     const Bound bound = evaluator_.family_bound(family.front());
     if (!hopeless(bound, goal)) heap.push({key_of(bound, goal), &family, family.front()});
   }
@@ -182,18 +149,18 @@ std::optional<Answer> Search::best(Policy policy, Goal goal) {
     if (node.family != nullptr) {
       expand(node, goal, heap);
     } else if (may_win(node, goal, best)) {
-      const Answer& answer = evaluate(node.candidate);
+      const Answer& answer = answers_.of(node.candidate);
       if ((!best || prefers(answer, *best, goal)) && eligible(answer, goal)) best = answer;
     }
   }
   return best;
 }
 
-std::optional<Answer> Search::best_of_all(Policy policy, Goal goal) {
+std::optional<Answer> Search::best_of_all(Policy policy, const Goal& goal) {
   std::optional<Answer> best;
-  for (const Family& family : families_[policy])
+  for (const Family& family : answers_.families(policy))
     for (const Candidate& candidate : family) {
-      const Answer& answer = evaluate(candidate);
+      const Answer& answer = answers_.of(candidate);
       if ((!best || prefers(answer, *best, goal)) && eligible(answer, goal)) best = answer;
     }
   return best;
@@ -202,7 +169,7 @@ std::optional<Answer> Search::best_of_all(Policy policy, Goal goal) {
 /// The size that production runs use, always shown; no pick where the job asks for something else.
 Answer Search::production_row() {
   const Offload& offload = evaluator_.job().offload;
-  Answer answer = evaluate({.policy = Policy::chunked, .chunk_numel = kProductionNumel});
+  Answer answer = answers_.of({.policy = Policy::chunked, .chunk_numel = kProductionNumel});
   const bool asked = offload.policy.value_or(Policy::chunked) == Policy::chunked &&
                      offload.chunk_numel.value_or(kProductionNumel) == kProductionNumel;
   if (asked) return answer;
@@ -219,16 +186,38 @@ void Search::add_rows(Policy policy, std::vector<Answer>& rows) {
     const auto same = [&](const Answer& other) { return other.candidate == answer->candidate; };
     if (answer && std::none_of(mine.begin(), mine.end(), same)) mine.push_back(*answer);
   };
-  if (families_.contains(policy)) {
-    const std::optional<Answer> fastest = best(policy, Goal::fastest_that_fits);
+  if (!answers_.families(policy).empty()) {
+    const std::optional<Answer> fastest = best(policy, {What::fastest_that_fits});
     add(fastest);
     // Of Ebb's own schedules, and where there is little to choose, one row is enough.
     const bool alternatives = policy == Policy::chunked || policy == Policy::windowed;
-    if (!fastest || alternatives) add(best(policy, Goal::smallest));
+    if (!fastest || alternatives) add(best(policy, {What::smallest}));
   }
   if (policy == Policy::chunked) add(production_row());
   std::sort(mine.begin(), mine.end(), [](const Answer& a, const Answer& b) { return a.candidate < b.candidate; });
   rows.insert(rows.end(), mine.begin(), mine.end());
+}
+
+/// What an objective other than the step may pick: of each policy that can be deployed, the candidate that needs least
+/// and fits; of them all the best. Rows stay in table order.
+void Search::add_smallest(std::vector<Answer>& rows) {
+  if (options_.objective == Objective::step) return;
+  const std::optional<Policy> fixed = evaluator_.job().offload.policy;
+  Goal goal{What::smallest_that_fits};
+  const std::optional<std::size_t> fastest = fastest_of(rows, fixed);
+  if (!fastest) return;
+  if (options_.objective == Objective::balanced) goal.slowest = balanced_limit(thousandths(rows[*fastest].slowdown));
+  std::optional<Answer> smallest;
+  for (const Policy policy : kPolicies) {
+    if (!answers_.deployable(policy) || (fixed && policy != *fixed)) continue;
+    const std::optional<Answer> mine = best(policy, goal);
+    if (mine && (!smallest || smaller(*mine, *smallest))) smallest = mine;
+  }
+  const auto same = [&](const Answer& row) { return row.candidate == smallest->candidate; };
+  if (!smallest || std::any_of(rows.begin(), rows.end(), same)) return;
+  const auto place =
+      std::find_if(rows.begin(), rows.end(), [&](const Answer& row) { return smallest->candidate < row.candidate; });
+  rows.insert(place, *smallest);
 }
 
 SearchResult Search::run() {
@@ -236,14 +225,15 @@ SearchResult Search::run() {
   SearchResult result;
   result.device_budget = device_budget_of(job);
   result.host_budget = host_budget_of(job);
-  std::int64_t settled = 0;  // with a policy's rows, so are all its candidates
   for (const Policy policy : kPolicies) {
     add_rows(policy, result.candidates);
-    for (const Family& family : families_[policy]) settled += static_cast<std::int64_t>(family.size());
-    progress_.done = settled;
+    answers_.settle(policy);
   }
+  add_smallest(result.candidates);
   replay_rows(result.candidates);
-  result.recommended = recommend(result.candidates, job.offload.policy);
+  if (options_.front) result.front = front_of(answers_);
+  result.recommended = recommend(result.candidates, job.offload.policy, options_.objective);
+  result.objective = options_.objective;
   result.fixed = job.offload.policy.has_value();
   if (result.recommended) {
     evaluator_.replay_resume(result.candidates[*result.recommended]);
@@ -255,7 +245,20 @@ SearchResult Search::run() {
   return result;
 }
 
+bool Search::anything_fits() {
+  const std::optional<Policy> fixed = evaluator_.job().offload.policy;
+  return std::any_of(kPolicies.begin(), kPolicies.end(), [&](Policy policy) {
+    return answers_.deployable(policy) && (!fixed || policy == *fixed) && best(policy, {What::smallest_that_fits});
+  });
+}
+
 }  // namespace
+
+bool anything_fits(const Job& job, Megatron megatron) { return Search(job, {.megatron = megatron}).anything_fits(); }
+
+SearchResult search_robustly(const Job& worst, Start start, const SearchOptions& options) {
+  return Search(worst, options, start).run();
+}
 
 SearchResult search(const Job& job, const SearchOptions& options) { return Search(job, options).run(); }
 

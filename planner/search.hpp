@@ -1,6 +1,7 @@
 // Search over policy x chunk size x fraction x slots, and the recommendation rule (design.md, "The recommendation").
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -41,6 +42,8 @@ struct Answer {
   std::vector<std::size_t> reserving_ranks;  // the evaluator's ranks that may decide it
   Bytes host_pinned_per_rank{0};             // max over ranks
   Bytes host_pinned_per_host{0};
+  Bytes host_pinned_per_socket{0};  // beside the socket with most of the job's GPUs
+  Bytes socket_memory{0};           // a socket's part of the host's memory
   Bytes host_pageable_per_host{0};
   Seconds optimizer{0};   // the step phase, max over ranks
   Seconds step{0};        // the whole step
@@ -60,19 +63,26 @@ struct SearchProgress {
   const Answer* best = nullptr;  // the fastest so far that fits
 };
 
+/// What the recommended answer is best in, of those that can be deployed and fit (recommend.hpp).
+enum class Objective : std::uint8_t { step, memory, balanced };
+
 struct SearchOptions {
   Megatron megatron = Megatron::any;
+  Objective objective = Objective::step;
   bool exhaustive = false;  // evaluate every candidate instead of pruning by bounds: for tests
   bool cures = true;        // when nothing fits, try what would help
   bool likely = false;      // replay the allocator for all rows of the result, not only for those that may win
   std::function<void(const SearchProgress&)> progress = {};  // called after each evaluation, in search()'s thread
+  bool front = false;                                        // the whole front of memory against time
 };
 
 struct SearchResult {
   std::optional<std::size_t> recommended;  // into candidates; nullopt: nothing deployable is feasible
   std::vector<Answer> candidates;          // best of each policy and the neighbours worth showing, in table order
+  std::vector<Answer> front;               // where asked for: by memory ascending (front.hpp)
   Bytes device_budget{0};
   Bytes host_budget{0};
+  Objective objective = Objective::step;
   bool fixed = false;              // the job names the policy
   std::string shortfall;           // when nothing fits: by how much
   std::vector<std::string> cures;  // ... and what would help, each tried
@@ -82,6 +92,9 @@ struct SearchResult {
 /// windowed candidates that need least memory), then Ebb's own. `job.offload` limits what is tried. Precondition:
 /// check(job) passed. Deterministic.
 SearchResult search(const Job& job, const SearchOptions& options);
+
+/// Whether search() would recommend anything, whatever: found sooner.
+bool anything_fits(const Job& job, Megatron megatron);
 
 /// The job's budgets, or what they default to: device memory less the context, and the host's memory.
 Bytes device_budget_of(const Job& job);

@@ -41,6 +41,7 @@ struct Candidate {
   std::vector<NamedBytes> device_terms;
   Bytes host_pinned_per_rank{0};
   Bytes host_pinned_per_host{0};
+  Bytes host_pinned_per_socket{0};  // beside the socket with most of the job's GPUs
   Bytes host_pageable_per_host{0};
   Seconds optimizer{0};
   Seconds step{0};
@@ -67,9 +68,11 @@ struct Header {
 
 struct PlanReport {
   Header header;
+  std::string objective = "step";          // what the recommended one is best in: step, memory or balanced
+  std::vector<std::string> worst_case;     // --robust: what was assumed at its worst; empty without
   std::optional<std::size_t> recommended;  // into candidates
   std::vector<Candidate> candidates;       // in table order; Ebb's own schedules last
-  std::vector<Candidate> front;            // undominated in device memory and step time, by memory
+  std::vector<Candidate> front;            // no other needs less memory and is as fast; by memory; for JSON and HTML
   std::string shortfall;                   // when nothing is recommended
   std::vector<std::string> cures;
   std::string next_command;

@@ -40,6 +40,7 @@ Json json_of(const Candidate& c) {
   json["device_between_steps_bytes"] = c.device_between_steps.value;
   json["host_pinned_bytes_per_rank"] = c.host_pinned_per_rank.value;
   json["host_pinned_bytes_per_host"] = c.host_pinned_per_host.value;
+  json["host_pinned_bytes_per_socket"] = c.host_pinned_per_socket.value;
   json["host_pageable_bytes_per_host"] = c.host_pageable_per_host.value;
   json["optimizer_seconds"] = c.optimizer.value;
   json["step_seconds"] = c.step.value;
@@ -72,6 +73,10 @@ std::string to_json(const PlanReport& report) {
   json["recommendation"] = report.recommended ? json_of(report.candidates[*report.recommended]) : Json(nullptr);
   json["candidates"] = Json::array();
   for (const Candidate& candidate : report.candidates) json["candidates"].push_back(json_of(candidate));
+  json["objective"] = report.objective;
+  json["worst_case"] = report.worst_case;
+  json["front"] = Json::array();
+  for (const Candidate& candidate : report.front) json["front"].push_back(json_of(candidate));
   if (!report.recommended) {
     json["shortfall"] = report.shortfall;
     json["cures"] = report.cures;

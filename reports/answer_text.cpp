@@ -56,9 +56,12 @@ std::string answer_lines(const PlanReport& report, const Style& style) {
     return style.bold("nothing fits") + text.substr(std::string("nothing fits").size());
   }
   const Candidate& pick = report.candidates[*report.recommended];
+  std::string worst;
+  for (const std::string& line : report.worst_case) worst += (worst.empty() ? "worst case: " : "; ") + line;
   return (pick.flags.empty() ? style.green("no flag") + "\n" : flags_line(pick, style)) +
          wrapped(fmt::format("takes it: {}", pick.takers), 2) + wrapped(fmt::format("why: {}.", pick.reason), 2) +
-         wrapped_or_nothing(first_steps_line(pick)) + wrapped_or_nothing(resume_line(pick, report.header));
+         wrapped_or_nothing(worst) + wrapped_or_nothing(first_steps_line(pick)) +
+         wrapped_or_nothing(resume_line(pick, report.header));
 }
 
 std::string wrapped_or_nothing(const std::string& line) { return line.empty() ? "" : wrapped(line, 2); }

@@ -1,10 +1,11 @@
 # Runs the built program, over every job of the library.
-ebb_test(cli_tests LIBS nlohmann_json::nlohmann_json ebb_command ebb_schema_validator SOURCES
+ebb_test(cli_tests LIBS fmt::fmt nlohmann_json::nlohmann_json ebb_command ebb_schema_validator SOURCES
   cli/check_test.cpp
   cli/cli_test.cpp
   cli/completion_test.cpp
   cli/diff_test.cpp
   cli/doctor_test.cpp
+  cli/fit_test.cpp
   cli/learn_test.cpp
   cli/library_test.cpp
   cli/progress_test.cpp

@@ -52,3 +52,12 @@ ebb_test(explain_tests LIBS ebb_planner SOURCES
   planner/explain_test.cpp
   planner/paste_forms_test.cpp
 )
+
+# The search beyond one recommendation: fronts, objectives, limits and ranges.
+ebb_test(search_tests LIBS ebb_planner SOURCES
+  planner/fit_test.cpp
+  planner/front_test.cpp
+  planner/robust_test.cpp
+  planner/set_value_test.cpp
+  planner/sweep_test.cpp
+)
