@@ -21,6 +21,13 @@ int run_check(const CheckOptions& options);
 int run_score(const ScoreOptions& options);
 int run_explain(const ExplainOptions& options);
 int run_diff(const DiffOptions& options);
+int run_fit(const FitOptions& options);
+int run_sweep(const SweepOptions& options);
+int run_report(const ReportOptions& options);
+int run_library(const LibraryOptions& options);
+int run_schema(const SchemaOptions& options);
+int run_doctor(const DoctorOptions& options);
+int run_learn(const LearnOptions& options);
 /// Does not return where `ebb-replay` could be started.
 int run_replay(const ReplayOptions& options);
 
@@ -29,7 +36,8 @@ inline constexpr std::int64_t kMostPlanBytes = std::int64_t{1} << 31;
 
 /// The job that a command's argument names, in any form (any_job.hpp). What an import assumed or could not model goes
 /// to stderr.
-Job load_job_argument(const std::string& file);
+/// `settings` (`--set KEY=VALUE`) change it before it is read.
+Job load_job_argument(const std::string& file, const Settings& settings = {});
 
 /// `--gpus N`. InputError when it is no number of GPUs.
 std::int64_t parse_gpus(const std::string& text);

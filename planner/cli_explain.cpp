@@ -44,7 +44,7 @@ std::string phase_named(std::string name) {
 }  // namespace
 
 int run_explain(const ExplainOptions& options) {
-  Job job = load_job_argument(options.job);
+  Job job = load_job_argument(options.job, options.settings);
   set_budgets(job, options.budget, options.host_budget);
   check(job);
   reports::ExplainReport report;

@@ -39,7 +39,8 @@ int run_import(const ImportOptions& options) {
   return 0;
 }
 
-Job load_job_argument(const std::string& file) {
+Job load_job_argument(const std::string& file, const Settings& settings) {
+  if (!settings.empty()) throw InputError({"--set"}, "not built yet", "see ebb --help");
   ImportedJob loaded = load_any_job(file);
   for (const ImportNote& note : loaded.notes)
     if (note.kind != ImportNoteKind::ignored)

@@ -1,5 +1,6 @@
 // The command line of `ebb`, parsed: which command with which options. Values stay text here where they carry units;
-// the commands parse them, so that every message names the option. CLI11 stays inside cli_options.cpp.
+// the commands parse them, so that every message names the option. CLI11 stays inside cli_app.hpp and the
+// files that include it.
 #pragma once
 
 #include <optional>
@@ -10,11 +11,20 @@
 
 namespace ebb::cli {
 
+/// `--set KEY=VALUE`, in their order: what a job says, changed before it is read.
+using Settings = std::vector<std::string>;
+
 struct PlanOptions {
   std::string job;
   std::optional<std::string> budget, host_budget, megatron;
+  std::optional<std::string> objective;  // step, memory or balanced
+  std::optional<std::string> format;     // flags, yaml, bridge or verl
+  bool robust = false;
+  bool all = false;  // every row and column
+  Settings settings;
   bool json = false;
-  std::optional<std::string> plan_file, timeline_file;
+  std::optional<std::string> plan_file, timeline_file, trace_file, html_file;
+  std::optional<std::string> measured_file;  // timeline of ebb-replay, for the report
 };
 
 /// What describes one candidate, for `simulate` and `layout`.
@@ -31,7 +41,9 @@ struct SimulateOptions {
   bool json = false;
   bool life = false;  // all parts of the job's life instead of its phases
   std::optional<std::string> gpus;
-  std::optional<std::string> plan_file, timeline_file;
+  Settings settings;
+  std::optional<std::string> plan_file, timeline_file, trace_file, html_file;
+  std::optional<std::string> measured_file;  // timeline of ebb-replay, for the report
 };
 
 struct LayoutOptions {
@@ -66,6 +78,26 @@ struct ExplainOptions {
   std::optional<std::string> phase;
   CandidateOptions candidate;
   std::optional<std::string> budget, host_budget;
+  Settings settings;
+  bool json = false;
+};
+
+/// The most, or the least, of something with which the job still fits.
+struct FitOptions {
+  std::string job;
+  std::optional<std::string> max;  // sequence, micro-batch or layers
+  std::optional<std::string> min;  // gpus or host-memory
+  std::optional<std::string> budget, host_budget, megatron;
+  Settings settings;
+  bool json = false;
+};
+
+/// One answer for every combination of values.
+struct SweepOptions {
+  std::string job;
+  Settings settings;  // KEY=VALUE, KEY=V1,V2 or KEY=A..B:STEP
+  CandidateOptions candidate;
+  std::optional<std::string> budget, host_budget, megatron;
   bool json = false;
 };
 
@@ -76,18 +108,52 @@ struct DiffOptions {
   bool json = false;
 };
 
+/// Documents and timelines of earlier runs as one HTML page.
+struct ReportOptions {
+  std::vector<std::string> files;
+  std::string html_file;
+};
+
+/// What the library holds: models, clusters or policies.
+struct LibraryOptions {
+  std::string kind;
+  std::optional<std::string> name;  // show this one; otherwise list all
+  bool json = false;
+};
+
+struct SchemaOptions {
+  std::string name;
+};
+
+/// This machine, and what it means for a job's plan.
+struct DoctorOptions {
+  std::optional<std::string> job;
+  std::optional<std::string> checkpoint;  // directory
+  Settings settings;
+  bool json = false;
+};
+
+struct LearnOptions {
+  std::string log;
+  std::string job;
+  std::optional<std::string> job_file;  // where the learned job goes instead of stdout
+  Settings settings;
+  bool json = false;
+};
+
 /// Everything behind `ebb replay`, unread.
 struct ReplayOptions {
   std::vector<std::string> arguments;
 };
 
-/// `--help` or `--version`: only print this.
+/// `--help`, `--version`, a completion script, a man page: only print this.
 struct Print {
   std::string text;
 };
 
 using Command = std::variant<PlanOptions, SimulateOptions, LayoutOptions, ImportOptions, CheckOptions, ScoreOptions,
-                             ExplainOptions, DiffOptions, ReplayOptions, Print>;
+                             ExplainOptions, DiffOptions, FitOptions, SweepOptions, ReportOptions, LibraryOptions,
+                             SchemaOptions, DoctorOptions, LearnOptions, ReplayOptions, Print>;
 
 /// InputError for anything that is not a complete command line.
 Command parse(std::span<const char* const> arguments);

@@ -27,7 +27,7 @@ std::string simulate_command(const PlanOptions& options, const reports::Candidat
 int run_plan(const PlanOptions& options) {
   SearchOptions how;
   if (options.megatron) how.megatron = parse_megatron(*options.megatron, Place{"--megatron"});
-  Job job = load_job_argument(options.job);
+  Job job = load_job_argument(options.job, options.settings);
   set_budgets(job, options.budget, options.host_budget);
   check(job, how.megatron);
 

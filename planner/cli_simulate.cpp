@@ -104,7 +104,7 @@ void write_host_plans(const Job& job, const Candidate& candidate, const std::opt
 int run_simulate(const SimulateOptions& options) {
   if (options.plan) return simulate_plan(options);
   if (options.job.empty()) throw InputError({}, "JOB is required", "see ebb simulate --help");
-  Job job = load_job_argument(options.job);
+  Job job = load_job_argument(options.job, options.settings);
   set_budgets(job, options.budget, options.host_budget);
   if (options.gpus) job.parallel.gpus = parse_gpus(*options.gpus);
   check(job);

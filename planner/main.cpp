@@ -22,6 +22,13 @@ struct Runner {
   int operator()(const ebb::cli::ScoreOptions& options) const { return ebb::cli::run_score(options); }
   int operator()(const ebb::cli::ExplainOptions& options) const { return ebb::cli::run_explain(options); }
   int operator()(const ebb::cli::DiffOptions& options) const { return ebb::cli::run_diff(options); }
+  int operator()(const ebb::cli::FitOptions& options) const { return ebb::cli::run_fit(options); }
+  int operator()(const ebb::cli::SweepOptions& options) const { return ebb::cli::run_sweep(options); }
+  int operator()(const ebb::cli::ReportOptions& options) const { return ebb::cli::run_report(options); }
+  int operator()(const ebb::cli::LibraryOptions& options) const { return ebb::cli::run_library(options); }
+  int operator()(const ebb::cli::SchemaOptions& options) const { return ebb::cli::run_schema(options); }
+  int operator()(const ebb::cli::DoctorOptions& options) const { return ebb::cli::run_doctor(options); }
+  int operator()(const ebb::cli::LearnOptions& options) const { return ebb::cli::run_learn(options); }
   int operator()(const ebb::cli::ReplayOptions& options) const { return ebb::cli::run_replay(options); }
   int operator()(const ebb::cli::Print& print) const {
     ebb::cli::write_stdout(print.text);
