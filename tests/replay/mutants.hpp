@@ -21,12 +21,18 @@ inline Plan without(const Plan& plan, std::uint32_t drop) {
   return mutant;
 }
 
-/// The plan without op `drop`; what depended on it depends on what that depended on. No release waits for it.
+/// The plan without op `drop`; what depended on it depends on what that came after. No release waits for it.
 inline Plan without_op(const Plan& plan, std::uint32_t drop) {
   Plan mutant = plan;
   mutant.ops.clear();
   mutant.deps.clear();
   const auto place = [drop](OpId op) { return OpId{op.index > drop ? op.index - 1 : op.index}; };
+  std::vector<OpId> before(plan.deps_of(plan.ops[drop]).begin(), plan.deps_of(plan.ops[drop]).end());
+  for (std::uint32_t i = drop; i-- > 0;) {
+    if (plan.ops[i].stream != plan.ops[drop].stream) continue;
+    before.push_back({i});
+    break;
+  }
   for (std::uint32_t i = 0; i < plan.ops.size(); ++i) {
     if (i == drop) continue;
     Op op = plan.ops[i];
@@ -36,7 +42,7 @@ inline Plan without_op(const Plan& plan, std::uint32_t drop) {
         mutant.deps.push_back(place(dep));
         continue;
       }
-      for (const OpId before : plan.deps_of(plan.ops[drop])) mutant.deps.push_back(place(before));
+      for (const OpId earlier : before) mutant.deps.push_back(place(earlier));
     }
     op.deps_count = static_cast<std::uint32_t>(mutant.deps.size()) - op.deps_begin;
     if (op.after.valid()) op.after = place(op.after);
