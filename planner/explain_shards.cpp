@@ -50,7 +50,7 @@ std::string how_it_comes(const Job& job, const Largest& largest) {
 }
 
 /// The largest shard of a changed job; nullopt: it is no valid job.
-std::optional<Numel> largest_with(Job job) {
+std::optional<Numel> largest_with(const Job& job) {
   try {
     check(job);
     const RankSet ranks(job);
@@ -68,7 +68,7 @@ class Levers {
   void try_one(std::string argument, const Change& change) {
     Job changed = job_;
     change(changed);
-    const std::optional<Numel> largest = largest_with(std::move(changed));
+    const std::optional<Numel> largest = largest_with(changed);
     if (!largest) return;
     if (*largest < now_)
       limit_.levers.push_back({std::move(argument), *largest});

@@ -16,7 +16,7 @@ constexpr std::size_t kSparkWidth = 72;
 
 std::string name_of(const Phase& phase) {
   std::string name = phase.name;
-  if (!phase.variant.empty()) name += fmt::format(" ({}{})", phase.later ? "a later " : "", phase.variant);
+  if (!phase.variant.empty()) name += fmt::format(" ({})", phase.later ? "later" : phase.variant);
   return name;
 }
 
