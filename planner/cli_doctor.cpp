@@ -37,7 +37,7 @@ int run_doctor(const DoctorOptions& options) {
     throw InputError({"--set"}, "there is no job to change", "give a JOB, or leave it out");
   }
   const HostFacts facts = read_host_facts(options.root.value_or(""), options.checkpoint.value_or(""));
-  for (const Finding& finding : diagnose(facts, need))
+  for (const HostFinding& finding : diagnose(facts, need))
     report.findings.push_back(
         {finding.topic, std::string(name_of(finding.verdict)), finding.figure, finding.consequence, finding.cure});
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));

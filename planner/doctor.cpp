@@ -26,8 +26,8 @@ std::string wanted_text(const HostNeed& need) {
 
 /// WSL: pinned memory is limited, by an amount that is not published (NVIDIA, "CUDA on WSL", limitations), and the
 /// machine gets half of Windows' memory unless .wslconfig says otherwise (Microsoft, "Advanced settings in WSL").
-Finding machine(const HostFacts& facts, const Need& need) {
-  Finding found{.topic = "machine", .figure = is_virtual(facts) ? "a virtual machine, or not told" : "bare metal"};
+HostFinding machine(const HostFacts& facts, const Need& need) {
+  HostFinding found{.topic = "machine", .figure = is_virtual(facts) ? "a virtual machine, or not told" : "bare metal"};
   if (!facts.container.empty())
     found.figure =
         fmt::format("in a {}", facts.container == "container" ? "container" : facts.container + " container");
@@ -41,9 +41,9 @@ Finding machine(const HostFacts& facts, const Need& need) {
   return found;
 }
 
-Finding memory(const HostFacts& facts, const Need& need) {
+HostFinding memory(const HostFacts& facts, const Need& need) {
   const HostLimits& limits = facts.limits;
-  Finding found{.topic = "memory"};
+  HostFinding found{.topic = "memory"};
   if (!limits.total) {
     found.verdict = Verdict::note;
     found.figure = "not told (/proc/meminfo)";
@@ -65,8 +65,8 @@ Finding memory(const HostFacts& facts, const Need& need) {
   return found;
 }
 
-Finding control_group(const HostFacts& facts, const Need& need) {
-  Finding found{.topic = "cgroup", .figure = "no limit on memory"};
+HostFinding control_group(const HostFacts& facts, const Need& need) {
+  HostFinding found{.topic = "cgroup", .figure = "no limit on memory"};
   const CgroupMemory* group = tightest(facts.limits);
   if (group == nullptr) return found;
   found.verdict = Verdict::note;
@@ -82,8 +82,8 @@ Finding control_group(const HostFacts& facts, const Need& need) {
 
 /// NVIDIA's driver pins pages itself and does not count them; what RDMA registers counts (Linux
 /// drivers/infiniband/core/umem.c, ib_umem_get), so NCCL over InfiniBand or RoCE fails below what its buffers take.
-Finding locked_memory(const HostFacts& facts, const Need& need) {
-  Finding found{.topic = "memlock", .figure = "unlimited"};
+HostFinding locked_memory(const HostFacts& facts, const Need& need) {
+  HostFinding found{.topic = "memlock", .figure = "unlimited"};
   if (!facts.limits.memlock) return found;
   found.figure = fmt::format("{} (ulimit -l)", format_bytes(*facts.limits.memlock));
   if (facts.may_lock) {
@@ -117,9 +117,9 @@ std::string nodes_text(const HostFacts& facts, const std::map<int, std::int64_t>
 }
 
 /// State is pinned near its GPU. What does not fit there lies on another node, behind the link between the sockets.
-std::optional<Finding> numa(const HostFacts& facts, const Need& need) {
+std::optional<HostFinding> numa(const HostFacts& facts, const Need& need) {
   if (facts.nodes.empty()) return std::nullopt;
-  Finding found{.topic = "numa"};
+  HostFinding found{.topic = "numa"};
   const auto gpus = gpus_by_node(facts, need ? need->ranks : INT64_MAX);
   found.figure = nodes_text(facts, gpus);
   if (facts.nodes.size() == 1) return found;
@@ -152,8 +152,8 @@ int cuda_of(const std::string& driver) {
   return branch >= 580 ? 13 : branch >= 525 ? 12 : branch >= 450 ? 11 : 0;
 }
 
-Finding driver(const HostFacts& facts, const Need& need) {
-  Finding found{.topic = "driver"};
+HostFinding driver(const HostFacts& facts, const Need& need) {
+  HostFinding found{.topic = "driver"};
   if (const int cuda = cuda_of(facts.driver); cuda > 0) {
     found.figure = fmt::format("{}: programs built with CUDA {} or older run", facts.driver, cuda);
   } else if (!facts.driver.empty()) {
@@ -179,10 +179,10 @@ std::string names_of(const std::vector<GpuFacts>& gpus) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-Finding devices(const HostFacts& facts, const Need& need) {
+HostFinding devices(const HostFacts& facts, const Need& need) {
   const auto seen = static_cast<std::int64_t>(facts.gpus.size());
   const std::string names = names_of(facts.gpus);
-  Finding found{.topic = "gpus"};
+  HostFinding found{.topic = "gpus"};
   found.figure =
       fmt::format("{} on PCI{}", seen == 0 ? "none" : std::to_string(seen), names.empty() ? "" : ": " + names);
   if (seen == 0 && facts.windows_driver) {
@@ -210,7 +210,7 @@ std::string text_of(const PcieLink& link) {
 
 /// The slowest of all, at the rate that it can have: GPUs lower theirs while they are idle. NVLink between host and GPU
 /// (Grace) does not show here.
-std::optional<Finding> link(const HostFacts& facts, const Need& need) {
+std::optional<HostFinding> link(const HostFacts& facts, const Need& need) {
   const GpuFacts* slowest = nullptr;
   PcieLink least;
   for (const GpuFacts& gpu : facts.gpus) {
@@ -222,7 +222,7 @@ std::optional<Finding> link(const HostFacts& facts, const Need& need) {
     }
   }
   if (slowest == nullptr) return std::nullopt;
-  Finding found{.topic = "link", .figure = text_of(least)};
+  HostFinding found{.topic = "link", .figure = text_of(least)};
   if (least.width < slowest->most.width) {
     found.verdict = Verdict::note;
     found.consequence =
@@ -244,9 +244,9 @@ std::optional<Finding> link(const HostFacts& facts, const Need& need) {
 }
 
 /// hugetlb's pages are taken from the free ones when they are set aside; pinned state cannot use them.
-Finding huge_pages(const HostFacts& facts) {
+HostFinding huge_pages(const HostFacts& facts) {
   const std::string& mode = facts.transparent_huge_pages;
-  Finding found{.topic = "huge pages"};
+  HostFinding found{.topic = "huge pages"};
   found.figure = fmt::format("transparent: {}; set aside: {}", mode.empty() ? "not told" : mode,
                              facts.huge_pages.value == 0 ? "none" : format_bytes(facts.huge_pages));
   if (facts.huge_pages.value > 0) {
@@ -263,8 +263,8 @@ Finding huge_pages(const HostFacts& facts) {
 
 /// docker gives 64 MiB unless told otherwise. NCCL's transport within a host and data loaders use it (NVIDIA, NCCL user
 /// guide, troubleshooting: sharing data).
-Finding shared_memory(const HostFacts& facts, const Need& need) {
-  Finding found{.topic = "/dev/shm"};
+HostFinding shared_memory(const HostFacts& facts, const Need& need) {
+  HostFinding found{.topic = "/dev/shm"};
   if (facts.shared_memory && *facts.shared_memory >= 1_GiB) {
     found.figure = format_bytes(*facts.shared_memory);
     return found;
@@ -276,9 +276,9 @@ Finding shared_memory(const HostFacts& facts, const Need& need) {
   return found;
 }
 
-std::optional<Finding> disk(const HostFacts& facts, const Need& need) {
+std::optional<HostFinding> disk(const HostFacts& facts, const Need& need) {
   if (!facts.disk && !need) return std::nullopt;
-  Finding found{.topic = "disk"};
+  HostFinding found{.topic = "disk"};
   const std::string checkpoint = need ? fmt::format("a checkpoint takes {}", format_bytes(need->checkpoint)) : "";
   if (!facts.disk) {
     found.figure = checkpoint;
@@ -313,9 +313,9 @@ std::string_view name_of(Verdict verdict) {
   return "";
 }
 
-std::vector<Finding> diagnose(const HostFacts& facts, const std::optional<HostNeed>& need) {
-  std::vector<Finding> findings;
-  const auto add = [&findings](std::optional<Finding> found) {
+std::vector<HostFinding> diagnose(const HostFacts& facts, const std::optional<HostNeed>& need) {
+  std::vector<HostFinding> findings;
+  const auto add = [&findings](std::optional<HostFinding> found) {
     if (found) findings.push_back(std::move(*found));
   };
   add(machine(facts, need));

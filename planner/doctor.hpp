@@ -17,7 +17,7 @@ namespace ebb {
 enum class Verdict : std::uint8_t { ok, note, problem };
 std::string_view name_of(Verdict verdict);
 
-struct Finding {
+struct HostFinding {
   std::string topic{};  // "memory", "numa", ...
   Verdict verdict = Verdict::ok;
   std::string figure{};       // what was read
@@ -39,6 +39,6 @@ struct HostNeed {
 };
 
 /// In a fixed order; a topic that the host says nothing about is left out unless that itself matters.
-std::vector<Finding> diagnose(const HostFacts& facts, const std::optional<HostNeed>& need);
+std::vector<HostFinding> diagnose(const HostFacts& facts, const std::optional<HostNeed>& need);
 
 }  // namespace ebb

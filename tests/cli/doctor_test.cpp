@@ -38,6 +38,11 @@ TEST_CASE("doctor: exit 1 where something stands against the job's plan") {
   for (const auto& finding : json["findings"])
     if (finding["verdict"] == "problem") problems.push_back(finding["topic"]);
   CHECK(problems == std::vector<std::string>{"cgroup", "gpus", "/dev/shm"});
-  CHECK(run_ebb(job + "hgx-h200 --set budget.device=20GiB").code == 1);  // no plan fits
+  std::string text = contents(EBB_SOURCE_DIR "/models/jobs/llama3-8b-hgx-h200.yaml");
+  text.replace(text.find("139GiB"), 6, "20GiB");
+  const auto tight = write_job("tight.yaml", text);
+  const Outcome none = run_ebb("doctor " + tight.string() + " --json --root " + kHosts + "hgx-h200");
+  CHECK(none.code == 1);
+  CHECK(nlohmann::json::parse(none.out)["plan"]["policy"].is_null());  // no plan fits
   check_rejected("doctor --set parallel.gpus=1", 2, "there is no job to change");
 }

@@ -50,5 +50,8 @@ TEST_CASE("learn: what cannot be learned from is refused") {
   check_rejected("learn " + empty.string() + " " + kMeasured, 2, "none of its 1 lines is");
   check_rejected("learn no-such.log " + kMeasured, 2, "there is no such file");
   check_rejected("learn tests " + kMeasured, 2, "this is a directory");
-  check_rejected("learn " + kLog + " " + kMeasured + " --set batch.micro=2", 2, "its run had micro_batch_size 1");
+  const auto other = write_job("other.yaml",
+                               "model: megatron-1.8b\ncluster: h200-1gpu\nparallel: {gpus: 1}\n"
+                               "batch: {micro: 2, global: 4, sequence: 2048}\n");
+  check_rejected("learn " + kLog + " " + other.string(), 2, "its run had micro_batch_size 1, the job has 2");
 }

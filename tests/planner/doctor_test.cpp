@@ -16,8 +16,8 @@ namespace {
 
 std::string host(const std::string& name) { return std::string(EBB_TEST_DATA) + "/hosts/" + name; }
 
-Finding of(const std::vector<Finding>& findings, const std::string& topic) {
-  for (const Finding& finding : findings)
+HostFinding of(const std::vector<HostFinding>& findings, const std::string& topic) {
+  for (const HostFinding& finding : findings)
     if (finding.topic == topic) return finding;
   FAIL("no finding about " << topic);
   return {};
@@ -96,7 +96,7 @@ TEST_CASE("host facts: what is missing or nonsense stays unset") {
   CHECK(facts.driver.empty());
   CHECK(facts.nodes.empty());
   CHECK_FALSE(facts.limits.total);
-  for (const Finding& finding : diagnose(facts, need_of(1_GiB, 0_GiB))) CHECK_FALSE(finding.figure.empty());
+  for (const HostFinding& finding : diagnose(facts, need_of(1_GiB, 0_GiB))) CHECK_FALSE(finding.figure.empty());
 }
 
 TEST_CASE("links: what PCI Express carries each way") {
@@ -110,7 +110,7 @@ TEST_CASE("links: what PCI Express carries each way") {
 TEST_CASE("doctor: without a job nothing is a problem, and each note says what to do") {
   for (const char* name : {"hgx-h200", "container-64g", "wsl2", "low-memlock"}) {
     CAPTURE(name);
-    for (const Finding& finding : diagnose(read_host_facts(host(name)), std::nullopt)) {
+    for (const HostFinding& finding : diagnose(read_host_facts(host(name)), std::nullopt)) {
       CAPTURE(finding.topic);
       CHECK(finding.verdict != Verdict::problem);
       CHECK_FALSE(finding.figure.empty());
@@ -118,13 +118,13 @@ TEST_CASE("doctor: without a job nothing is a problem, and each note says what t
     }
   }
   const auto server = diagnose(read_host_facts(host("hgx-h200")), std::nullopt);
-  for (const Finding& finding : server) CHECK(finding.verdict == Verdict::ok);
+  for (const HostFinding& finding : server) CHECK(finding.verdict == Verdict::ok);
 }
 
 TEST_CASE("doctor: a plan against memory, its control group, and the node of its GPUs") {
   const HostFacts server = read_host_facts(host("hgx-h200"));
   const auto fits = diagnose(server, need_of(1000_GiB, 100_GiB));
-  for (const Finding& finding : fits) CHECK(finding.verdict == Verdict::ok);
+  for (const HostFinding& finding : fits) CHECK(finding.verdict == Verdict::ok);
   CHECK(has(of(fits, "numa").consequence, "137.5 GiB of its node"));  // 1,100 / 8
 
   CHECK(of(diagnose(server, need_of(2000_GiB, 16_GiB)), "memory").verdict == Verdict::problem);  // 2,015.5 in all
@@ -134,7 +134,7 @@ TEST_CASE("doctor: a plan against memory, its control group, and the node of its
   uneven.gpus[4].node = 0;
   uneven.gpus[5].node = 0;
   CHECK(of(diagnose(uneven, need_of(1340_GiB, 0_GiB)), "numa").verdict == Verdict::ok);
-  const Finding numa = of(diagnose(uneven, need_of(1360_GiB, 0_GiB)), "numa");
+  const HostFinding numa = of(diagnose(uneven, need_of(1360_GiB, 0_GiB)), "numa");
   CHECK(numa.verdict == Verdict::problem);
   CHECK(has(numa.consequence, "6 ranks want 1020 GiB of node 0"));
 
@@ -144,7 +144,7 @@ TEST_CASE("doctor: a plan against memory, its control group, and the node of its
   one.gpu = "NVIDIA H100 80GB HBM3";
   CHECK(of(diagnose(container, one), "cgroup").verdict == Verdict::ok);
   one.pageable = Bytes{(2_GiB).value + 1};
-  const Finding group = of(diagnose(container, one), "cgroup");
+  const HostFinding group = of(diagnose(container, one), "cgroup");
   CHECK(group.verdict == Verdict::problem);
   CHECK(has(group.cure, "docker --memory"));
 }
@@ -172,7 +172,7 @@ TEST_CASE("doctor: driver, devices and link against what the plan counts on") {
   CHECK(of(diagnose(facts, other), "gpus").verdict == Verdict::note);
 
   facts.gpus[3].now.width = 8;  // 31.5 GB/s each way, and the plan counts on 55.4
-  const Finding slow = of(diagnose(facts, other), "link");
+  const HostFinding slow = of(diagnose(facts, other), "link");
   CHECK(slow.verdict == Verdict::problem);
   CHECK(has(slow.figure, "x8"));
   facts.gpus[3].now = {2.5, 16};  // idle

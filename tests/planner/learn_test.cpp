@@ -113,8 +113,9 @@ TEST_CASE("learn: what the run held beyond Ebb's account is there between steps 
   CHECK(mib(learned.job.measured.resident_remainder) == Approx(300).epsilon(0.01));
   CHECK(mib(learned.job.measured.peak_remainder) == Approx(700).epsilon(0.01));
   const PredictedMemory after = predicted(learned.job, {});
-  CHECK(mib(after.allocated) == Approx(allocated).epsilon(1e-5));
-  CHECK(mib(after.peak_allocated) == Approx(peak).epsilon(1e-5));
+  // torch leaves a rest of a block with the tensor in it where that is too small to split off.
+  CHECK(mib(after.allocated) == Approx(allocated).margin(4));
+  CHECK(mib(after.peak_allocated) == Approx(peak).margin(4));
   // The plan counts them like the replayed allocator.
   const Answer answer = Evaluator(learned.job).answer({});
   CHECK(mib(answer.device_peak) == Approx(peak).epsilon(0.01));
@@ -122,7 +123,7 @@ TEST_CASE("learn: what the run held beyond Ebb's account is there between steps 
   // Other policies carry them as well: chunked's peak grows by as much.
   const Candidate chunked{.policy = Policy::chunked, .chunk_numel = Numel{100'000'000}};
   CHECK(mib(predicted(learned.job, chunked).peak_allocated) ==
-        Approx(mib(predicted(job, chunked).peak_allocated) + 1000).epsilon(1e-4));
+        Approx(mib(predicted(job, chunked).peak_allocated) + 1000).margin(8));
 }
 
 TEST_CASE("learn: a run that held less than Ebb counts changes no figure") {

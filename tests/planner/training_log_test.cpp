@@ -56,7 +56,8 @@ TEST_CASE("training log: an iteration line with date, throughput and what was sk
 
 TEST_CASE("training log: prefixes, colours, carriage returns and messages that share a line") {
   const std::string figures = "elapsed time per iteration (ms): 100.5 | global batch size: 8 |";
-  for (const std::string& prefix : {"", "[default7]:", "0: ", "[node3:1]: ", "worker-0 | ", "\033[32m7:\033[0m "}) {
+  for (const char* word : {"", "[default7]:", "0: ", "[node3:1]: ", "worker-0 | ", "\033[32m7:\033[0m "}) {
+    const std::string prefix = word;
     CAPTURE(prefix);
     const TrainingLog log = read_training_log(prefix + " iteration       10/    20 | " + figures + "\r\n");
     REQUIRE(log.iterations.size() == 1);
@@ -70,7 +71,7 @@ TEST_CASE("training log: prefixes, colours, carriage returns and messages that s
       "| max reserved: 80.0 iteration 2/4 | elapsed time per iteration (ms): 7.0 | iteration 3/4 | elapsed time per "
       "iteration (ms): 9.0 |\rprogress bar\r");
   REQUIRE(both.memory.size() == 2);
-  CHECK(both.memory[0] == LoggedMemory{0, 2, false, Bytes{100.5 * 1048576}, 200_MiB, 300_MiB, 400_MiB});
+  CHECK(both.memory[0] == LoggedMemory{0, 2, false, Bytes{201 * 524288}, 200_MiB, 300_MiB, 400_MiB});
   CHECK(both.memory[1].rank == 8);
   CHECK(both.memory[1].max_reserved == 80_MiB);
   REQUIRE(both.iterations.size() == 2);
