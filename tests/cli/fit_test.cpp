@@ -71,7 +71,7 @@ TEST_CASE("the simulator confirms both sides of the longest sequence, with and w
 TEST_CASE("fit in text fits a terminal, says what breaks, and refuses what it does not know") {
   const Outcome text = run_ebb("fit " + kMeasured + " --min gpus --budget 30GiB");
   CHECK(text.code == 0);
-  CHECK(holds(text.out, "fewest GPUs: 1 with offload, none without"));
+  CHECK(holds(text.out, "fewest GPUs: 1 with offload, 4 without; the job has 1"));
   CHECK(std::count(text.out.begin(), text.out.end(), '\n') <= 24);
   check_rejected("fit " + kMeasured, 2, "fit needs a goal");
   check_rejected("fit " + kMeasured + " --max sequense", 2, "did you mean \"sequence\"");

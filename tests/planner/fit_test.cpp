@@ -90,7 +90,7 @@ TEST_CASE("sequences are multiples of 128 x context ranks, layers what the pipel
 
 TEST_CASE("the fewest GPUs and the least host memory that do") {
   Job job = library_job("llama3-8b-hgx-h200");
-  job.batch.sequence = 8192;
+  job.batch.sequence = 2048;
   job.budget.device = 79_GiB;
   const FitResult gpus = fit(job, FitGoal::gpus, Megatron::any);
   for (const FitLimit& limit : gpus.limits) {
@@ -99,7 +99,7 @@ TEST_CASE("the fewest GPUs and the least host memory that do") {
     CHECK(limit.fits->answer->feasible());
     if (limit.breaks) CHECK_FALSE(limit.breaks->answer->feasible());
   }
-  CHECK(gpus.limits[0].fits->value <= gpus.limits[1].fits->value);
+  CHECK(gpus.limits[0].fits->value < gpus.limits[1].fits->value);
 
   Job tight = library_job("measured-1.8b-1xh200");
   tight.budget.device = 30_GiB;
