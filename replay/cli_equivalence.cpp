@@ -124,7 +124,7 @@ void add_equivalence(CLI::App& app, EquivalenceOptions& o, Words& words) {
   add_life(*command, o, words);
   command->footer(
       "Examples: ebb-replay equivalence small.yaml --policy chunked --chunk-numel 1e5\n"
-      "          ebb-replay equivalence small.yaml --policy chunked --chunk-numel 1e5 --life --reshard none\n"
+      "          ebb-replay equivalence small.yaml --policy cpu-adam --life --reshard none --steps 8\n"
       "Exit 1: not equivalent");
 }
 
