@@ -37,10 +37,14 @@ namespace {
 using schema::Json;
 
 constexpr std::pair<std::string_view, Json (*)()> kAnswers[] = {
-    {"plan", schema::plan_answer},       {"simulate", schema::simulate_answer},
-    {"life", schema::life_answer},       {"plan-times", schema::plan_times_answer},
-    {"explain", schema::explain_answer}, {"layout", schema::layout_answer},
-    {"check", schema::check_answer},     {"score", schema::score_answer},
+    {"plan", schema::plan_answer},
+    {"simulate", schema::simulate_answer},
+    {"life", schema::life_answer},
+    {"plan-times", schema::plan_times_answer},
+    {"explain", schema::explain_answer},
+    {"layout", schema::layout_answer},
+    {"check", schema::check_answer},
+    {"score", schema::score_answer},
     {"diff", schema::diff_answer},
     {"run", schema::run_answer},
     {"run-numbers", schema::run_numbers_answer},

@@ -82,7 +82,7 @@ TEST_CASE("what ebb-replay answers on the CPU is valid") {
   here.ebb("simulate " + kTiny + " --policy chunked --chunk-numel 1e4 -o plan.json");
   check_valid(here.run("run plan.json --device cpu --repeats 2 --digests --json"), "run-numbers");
   check_valid(here.run("equivalence " + kTiny + " --policy chunked --chunk-numel 1e4 --steps 2 --json"), "equivalence");
-  check_valid(here.run("equivalence " + kTiny + " --policy chunked --chunk-numel 1e4 --life --steps 4 --json"),
+  check_valid(here.run("equivalence " + kTiny + " --policy chunked --chunk-numel 1e4 --life --steps 8 --json"),
               "life-equivalence");
   here.ebb("simulate " + kTiny + " --policy chunked --chunk-numel 1e4 --life -o life.json");
   check_valid(here.run("train life.json --device cpu --steps 3 --checkpoint saved --save-every 2 --json"), "train");
