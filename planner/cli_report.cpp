@@ -41,7 +41,6 @@ reports::Candidate bare(const ebb::Candidate& candidate) {
   return some;
 }
 
-/// A file with the timelines that belong together: one candidate's prediction and its run.
 struct Named {
   std::string name;
   TimelineFile file;
@@ -85,7 +84,8 @@ class Page {
       const RankTimeline& rank = slowest_of(one.file);
       place = html_timeline(rank, one.name);
       place->ranks = one.file.ranks.size();
-      place->spans = reports::joined_spans(place->spans, reports::kMostSpans / timelines_.size());
+      place->spans =
+          reports::joined_spans(place->spans, std::max<std::size_t>(reports::kMostSpans / timelines_.size(), 1'000));
       job.selected = static_cast<std::size_t>(&candidate - job.candidates.data());
     }
     for (const Named& predicted : timelines_)

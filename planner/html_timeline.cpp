@@ -73,9 +73,9 @@ void assign_lanes(std::vector<HtmlSpan>& spans) {
     auto& lanes = free_from[static_cast<std::size_t>(span.stream)];
     std::size_t lane = 0;
     while (lane < lanes.size() && lanes[lane] > span.start) ++lane;
+    lane = std::min(lane, kMostLanes - 1);
     if (lane == lanes.size()) lanes.push_back({});
-    EBB_ASSERT(lane < 256);
-    lanes[lane] = span.end;
+    lanes[lane] = std::max(lanes[lane], span.end);
     span.lane = static_cast<std::uint8_t>(lane);
   }
 }
