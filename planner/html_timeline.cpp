@@ -66,7 +66,9 @@ bool takes_time(const OpSpan& op) {
 }
 
 /// Ops of one kind of stream may overlap where there are several such streams: each goes to the first lane that is
-/// free.
+/// free. A file whose ops overlap more often than so many streams explain has them on the last lane.
+constexpr std::size_t kMostLanes = 16;
+
 void assign_lanes(std::vector<HtmlSpan>& spans) {
   std::array<std::vector<Ticks>, reports::kHtmlStreams> free_from;
   for (HtmlSpan& span : spans) {
