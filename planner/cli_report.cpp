@@ -41,7 +41,6 @@ reports::Candidate bare(const ebb::Candidate& candidate) {
   return some;
 }
 
-/// A file with the timelines that belong together: one candidate's prediction and its run.
 struct Named {
   std::string name;
   TimelineFile file;
@@ -61,22 +60,15 @@ class Page {
     for (const reports::Candidate& candidate : plan.front) candidate_in(job, candidate).answer = candidate;
   }
 
-  void add(const std::string&, const reports::SimulateReport& simulated) {
-    HtmlJob& job = job_of(simulated.header.job);
-    if (job.header.model.empty()) job.header = simulated.header;
-    HtmlCandidate& candidate = candidate_in(job, simulated.candidate);
-    if (!candidate.known) candidate.answer = simulated.candidate;
-    candidate.known = true;
-    candidate.life = simulated.phases;
-    candidate.host_limits = simulated.host_limits;
-  }
+  void add(const std::string&, const reports::SimulateReport& simulated) { simulated_.push_back(simulated); }
 
   void add(const std::string&, const reports::DiffReport& diff) { comparisons_.push_back(diff); }
 
   void add(const std::string& name, const TimelineFile& file) { timelines_.push_back({name, file}); }
 
-  /// After the documents, so that they meet theirs whatever the order of the files.
-  void add_timelines() {
+  /// After the plans, so that everything meets its own whatever the order of the files.
+  void add_others() {
+    for (const reports::SimulateReport& simulated : simulated_) add_simulated(simulated);
     for (const Named& one : timelines_) {
       HtmlJob& job = job_of(one.file.job);
       HtmlCandidate& candidate = candidate_in(job, bare(one.file.candidate));
@@ -85,7 +77,8 @@ class Page {
       const RankTimeline& rank = slowest_of(one.file);
       place = html_timeline(rank, one.name);
       place->ranks = one.file.ranks.size();
-      place->spans = reports::joined_spans(place->spans, reports::kMostSpans / timelines_.size());
+      place->spans =
+          reports::joined_spans(place->spans, std::max<std::size_t>(reports::kMostSpans / timelines_.size(), 1'000));
       job.selected = static_cast<std::size_t>(&candidate - job.candidates.data());
     }
     for (const Named& predicted : timelines_)
@@ -99,6 +92,16 @@ class Page {
   }
 
  private:
+  void add_simulated(const reports::SimulateReport& simulated) {
+    HtmlJob& job = job_of(simulated.header.job);
+    if (job.header.model.empty()) job.header = simulated.header;
+    HtmlCandidate& candidate = candidate_in(job, simulated.candidate);
+    if (!candidate.known) candidate.answer = simulated.candidate;
+    candidate.known = true;
+    candidate.life = simulated.phases;
+    candidate.host_limits = simulated.host_limits;
+  }
+
   void compare(const Named& predicted, const Named& measured) {
     if (predicted.file.source != TimelineSource::predicted || measured.file.source != TimelineSource::measured ||
         predicted.file.plan_digest != measured.file.plan_digest)
@@ -137,6 +140,7 @@ class Page {
   }
 
   std::vector<HtmlJob> jobs_;
+  std::vector<reports::SimulateReport> simulated_;
   std::vector<Named> timelines_;
   std::vector<reports::DiffReport> comparisons_;
 };
@@ -157,7 +161,7 @@ int run_report(const ReportOptions& options) {
     inputs += text;
   }
   report.facts.emplace_back("hash of all inputs", "XXH3-128 " + hash_of(inputs));
-  page.add_timelines();
+  page.add_others();
   report.jobs = page.take();
   write_file(options.html_file, reports::to_html(report));
   return 0;

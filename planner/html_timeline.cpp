@@ -66,16 +66,18 @@ bool takes_time(const OpSpan& op) {
 }
 
 /// Ops of one kind of stream may overlap where there are several such streams: each goes to the first lane that is
-/// free.
+/// free. A file whose ops overlap more often than so many streams explain has them on the last lane.
+constexpr std::size_t kMostLanes = 16;
+
 void assign_lanes(std::vector<HtmlSpan>& spans) {
   std::array<std::vector<Ticks>, reports::kHtmlStreams> free_from;
   for (HtmlSpan& span : spans) {
     auto& lanes = free_from[static_cast<std::size_t>(span.stream)];
     std::size_t lane = 0;
     while (lane < lanes.size() && lanes[lane] > span.start) ++lane;
+    lane = std::min(lane, kMostLanes - 1);
     if (lane == lanes.size()) lanes.push_back({});
-    EBB_ASSERT(lane < 256);
-    lanes[lane] = span.end;
+    lanes[lane] = std::max(lanes[lane], span.end);
     span.lane = static_cast<std::uint8_t>(lane);
   }
 }

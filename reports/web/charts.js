@@ -89,10 +89,12 @@ export function linkChart(root, view, width) {
     })];
   };
   const lines = [];
-  if (view.job.link_in) lines.push({at: view.job.link_in, name: `one way to the device, ${rate(view.job.link_in)}`});
-  if (view.job.link_out) lines.push({at: view.job.link_out, name: `one way to the host, ${rate(view.job.link_out)}`});
+  const has = (stream) => shown.some((s) => s.stream === stream);
+  const {link_in: linkIn, link_out: linkOut} = view.job;
+  if (linkIn && has('to device')) lines.push({at: linkIn, name: `host link, in alone, ${rate(linkIn)}`});
+  if (linkOut && has('to host')) lines.push({at: linkOut, name: `host link, out alone, ${rate(linkOut)}`});
   if (lines.length === 2 && Math.abs(lines[0].at - lines[1].at) < 0.06 * lines[0].at) {
-    lines.splice(0, 2, {at: lines[0].at, name: `the link alone, ${rate(lines[0].at)}`});
+    lines.splice(0, 2, {at: lines[0].at, name: `host link, one way alone, ${rate(lines[0].at)}`});
   }
   const highest = (values) => Math.max(...values.slice(1).map((v) => v.reduce((a, b) => Math.max(a, b), 0)), 1);
   const y = {range: (u) => [0, 1.12 * Math.max(highest(u.data), lines.length ? lines[0].at : 0)]};

@@ -257,7 +257,7 @@ export class Timeline {
 
   /// W S zoom, A D or arrows move, up and down choose a lane, comma and full stop an operation, 0 shows all.
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || this.rows.length === 0) return;
     const {min, max} = this.plot.scales.x;
     const span = max - min;
     const {left} = this.plot.cursor;

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
+#include "models/job_yaml.hpp"
 #include "planner/host_plans.hpp"
 #include "tests/catch.hpp"
-#include "tests/planner/test_job.hpp"
 
 namespace ebb {
 namespace {
@@ -61,7 +61,7 @@ TEST_CASE("html timeline: overlapping ops of one kind of stream share no lane; w
 }
 
 TEST_CASE("html timeline: every op of a plan once, and its memory") {
-  const Job job = test::library_job("measured-1.8b-1xh200");
+  const Job job = load_job(EBB_SOURCE_DIR "/models/jobs/measured-1.8b-1xh200.yaml");
   const Candidate candidate{.policy = Policy::chunked, .chunk_numel = {100'000'000}};
   const HostPlans host = host_plans(job, candidate);
   const Plan& plan = host.plans.front();
