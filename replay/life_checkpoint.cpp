@@ -30,10 +30,12 @@ void each_piece(const Program& program, Visit visit) {
   }
 }
 
-/// What a plan that saves or loads has to move of each shard.
-std::vector<StateBits> states_of(const Plan& plan) {
+/// What a plan that saves or loads has to move of each shard. With parameters alone it makes masters, or leaves them to
+/// the first step.
+std::vector<StateBits> states_of(const Program& program) {
+  const Plan& plan = *program.plan;
   const bool masters = plan.precision.master_bytes() > 0;
-  if (plan.part == LifePart::load_params) return {masters ? kMaster : kParams};
+  if (plan.part == LifePart::load_params) return {(checkpoint_states(program) & kMaster) != 0 ? kMaster : kParams};
   std::vector<StateBits> states = {kExpAvg, kExpAvgSq};
   if (masters) states.push_back(kMaster);
   if (!masters || plan.part == LifePart::save) states.push_back(kParams);
@@ -67,7 +69,7 @@ void require_all_moved(const Program& program, const std::string& file) {
   each_piece(program, [&](const CheckpointPiece& piece) {
     moved[{piece.state, piece.shard}].push_back({piece.first.value, (piece.first + piece.numel).value});
   });
-  for (const StateBits state : states_of(plan)) {
+  for (const StateBits state : states_of(program)) {
     for (std::uint32_t shard = 0; shard < plan.shards.size(); ++shard) {
       std::vector<ElementRange>& ranges = moved[{state, shard}];
       std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });

@@ -88,10 +88,11 @@ std::string commit(const std::string& directory, const Description& what, std::s
   const Manifest manifest = join_parts(partial, what);
   const std::string path = partial + "/" + kManifest;
   try {
+    const RemovalWaits hold = hold_removal();
     write_small_file(path, manifest_text(manifest));
     remove_others(partial, manifest);
     sync_directory(partial);
-    const std::unique_lock interrupts_wait = forget_unfinished(partial);
+    forget_unfinished(partial);
     publish(directory, step);
   } catch (...) {
     std::error_code ignored;

@@ -169,8 +169,7 @@ void remove_old(const std::string& directory, std::int64_t step, std::size_t kee
     const std::string partial = partial_path(directory, steps[i].first);
     if (is_in_use(partial)) continue;  // another run saves that step now
     remove_quietly(partial);
-    Unfinished going(partial);  // an interrupt on the way removes the rest
-    going.own(1, {});
+    const RemovalWaits hold = hold_removal();  // an interrupt lets it end
     if (::rename(steps[i].second.c_str(), partial.c_str()) != 0)
       throw_io_error(steps[i].second, "renaming it, to remove it", errno);
     sync_directory(directory);

@@ -105,10 +105,13 @@ RankWriter::RankWriter(const std::string& directory, const Description& what, st
   make_directories(directory);
   if (rank == 0) remove_leftovers(directory, what.place.steps);
   const std::string path = s.directory + "/" + s.data().name;
-  s.unfinished.emplace(s.directory);
-  make_own_directory(s.directory);
-  s.file = File::create(path, options.direct);
-  s.unfinished->own(what.ranks, {path, s.part_path});  // nobody else's: it is locked
+  {
+    const RemovalWaits hold = hold_removal();
+    s.unfinished.emplace(s.directory);
+    make_own_directory(s.directory);
+    s.file = File::create(path, options.direct);
+    s.unfinished->own(what.ranks, {path, s.part_path});  // nobody else's: it is locked
+  }
   std::error_code ignored;
   std::filesystem::remove(s.part_path, ignored);  // of a save that died
   s.file.reserve(round_up(s.data().bytes.value, kAlignment));
@@ -145,6 +148,7 @@ Written RankWriter::finish() {
   s.blocks.reset();
   s.file.truncate(s.data().bytes.value);
   s.file.sync();
+  const RemovalWaits hold = hold_removal();
   write_small_file(s.part_path, manifest_text(s.part));
   s.finished = true;
   s.unfinished->complete();

@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Registry {
-  std::mutex mutex;
+  std::recursive_mutex mutex;
   std::list<Unfinished::Part> parts;
 };
 
@@ -50,9 +50,11 @@ void Unfinished::complete() {
   part_->complete = true;
 }
 
-std::unique_lock<std::mutex> forget_unfinished(const std::string& directory) {
+RemovalWaits hold_removal() { return RemovalWaits(registry().mutex); }
+
+RemovalWaits forget_unfinished(const std::string& directory) {
   Registry& all = registry();
-  std::unique_lock lock(all.mutex);
+  RemovalWaits lock(all.mutex);
   for (Unfinished::Part& part : all.parts)
     if (part.directory == directory) part = {};  // its owner still erases it
   return lock;

@@ -40,8 +40,13 @@ class Unfinished {
   std::list<Part>::iterator part_;
 };
 
-/// No part of `directory` is unfinished any more. While the lock is held nothing is removed.
-std::unique_lock<std::mutex> forget_unfinished(const std::string& directory);
+/// While it is held nothing is removed: whoever makes a file or a directory holds it, so that removal never comes
+/// between two names of one thing, nor a name after it.
+using RemovalWaits = std::unique_lock<std::recursive_mutex>;
+RemovalWaits hold_removal();
+
+/// No part of `directory` is unfinished any more.
+RemovalWaits forget_unfinished(const std::string& directory);
 
 /// Removes all of it, as far as it can. For a process that is about to end: from then on, whoever makes or ends an
 /// Unfinished waits for ever, so that nothing is begun again.
