@@ -61,6 +61,6 @@ set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "Which Megatron-LM flags make a training
  plans, predicts and replays chunked optimizer-state offloading. Planning needs no GPU.")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libebb-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libfmt-dev, libyaml-cpp-dev")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libfmt-dev, libyaml-cpp-dev, zlib1g-dev")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "The planner of ebb as C++ libraries and a CMake package.")
 include(CPack)
