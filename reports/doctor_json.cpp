@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/answer_head.hpp"
+
 namespace ebb::reports {
 
 namespace {
@@ -22,7 +24,7 @@ Json to_json(const std::optional<PlanNeed>& plan) {
 }  // namespace
 
 std::string to_json(const DoctorReport& report) {
-  Json json;
+  Json json = answer_head("doctor");
   json["plan"] = to_json(report.plan);
   json["stands_against_plan"] = report.stands_against();
   json["problems"] = report.count("problem");

@@ -18,7 +18,7 @@ Json json_of(const std::optional<FitPoint>& point) {
 }  // namespace
 
 std::string to_json(const FitReport& report) {
-  Json json;
+  Json json = answer_head("fit");
   json["goal"] = report.goal;
   json["largest"] = report.largest;
   json["own"] = report.own;

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/answer_head.hpp"
+
 namespace ebb::reports {
 
 namespace {
@@ -20,7 +22,7 @@ Json to_json(const LearnedRank& rank) {
 }  // namespace
 
 std::string to_json(const LearnReport& report) {
-  Json json;
+  Json json = answer_head("learn");
   json["job"] = report.job;
   json["log"] = report.log;
   json["policy"] = report.policy;

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "reports/answer_head.hpp"
 #include "reports/library.hpp"
 
 namespace ebb::reports {
@@ -31,9 +32,9 @@ Json json_of(const LibraryEntry& entry) {
 }  // namespace
 
 std::string to_json(const LibraryReport& report) {
-  Json json;
+  const std::string one = report.kind == "policies" ? "policy" : report.kind == "models" ? "model" : "cluster";
+  Json json = answer_head(report.whole ? one : report.kind);
   if (report.whole) {
-    const std::string one = report.kind == "policies" ? "policy" : report.kind == "models" ? "model" : "cluster";
     json[one] = json_of(report.entries.front());
   } else {
     json[report.kind] = Json::array();

@@ -28,6 +28,11 @@ Json answer(std::string_view name, std::string_view description, std::vector<Fie
   return object(description, all);
 }
 
+std::vector<Field> joined(std::vector<Field> a, const std::vector<Field>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 Field ebb_version() { return {"ebb_version", text("Version of the program that answered."), required}; }
 
 }  // namespace schema
@@ -46,6 +51,16 @@ constexpr std::pair<std::string_view, Json (*)()> kAnswers[] = {
     {"check", schema::check_answer},
     {"score", schema::score_answer},
     {"diff", schema::diff_answer},
+    {"fit", schema::fit_answer},
+    {"sweep", schema::sweep_answer},
+    {"doctor", schema::doctor_answer},
+    {"learn", schema::learn_answer},
+    {"models", schema::models_answer},
+    {"model", schema::model_answer},
+    {"clusters", schema::clusters_answer},
+    {"cluster", schema::cluster_answer},
+    {"policies", schema::policies_answer},
+    {"policy", schema::policy_answer},
     {"run", schema::run_answer},
     {"run-numbers", schema::run_numbers_answer},
     {"train", schema::train_answer},

@@ -1,4 +1,5 @@
-// Schemas of the answers about a job: plan, simulate, explain, layout.
+// Schemas of the answers about a job: plan, simulate, layout; and of what these and others hold. Explain has a file of
+// its own.
 #include "models/job_words.hpp"
 #include "models/plan.hpp"
 #include "reports/schema_parts.hpp"
@@ -7,6 +8,17 @@ namespace ebb::reports::schema {
 
 namespace {
 
+/// A candidate's settings in the forms that people paste.
+Json forms() {
+  const Json form = object("", {{"lines", texts("What to paste; none: nothing to set, or no keys for it."), required},
+                                {"notes", texts("What to know of it."), required}});
+  return object(
+      "The settings in the forms that people paste.",
+      {{"flags", form, required}, {"yaml", form, required}, {"bridge", form, required}, {"verl", form, required}});
+}
+
+}  // namespace
+
 std::vector<Field> candidate_fields() {
   return {{"policy", choice("How optimizer state moves.", policy_choices()), required},
           {"chunk_numel", nullable(integer("Elements of a chunk (chunked, pipelined).")), required},
@@ -14,6 +26,7 @@ std::vector<Field> candidate_fields() {
           {"fraction", nullable(number("Part of the state that moves (windowed, cpu-adam).")), required},
           {"slots", nullable(integer("Device slots (pipelined).")), required},
           {"flags", texts("Megatron's flags: the words of a command line."), required},
+          {"forms", forms(), required},
           {"requires", text("Which Megatron takes them; empty: any."), required},
           {"deployable", boolean("Whether the Megatron in question takes them."), required},
           {"feasible", boolean("Whether it fits all budgets."), required},
@@ -25,6 +38,7 @@ std::vector<Field> candidate_fields() {
           {"device_between_steps_bytes", bytes("Live device memory between steps."), required},
           {"host_pinned_bytes_per_rank", bytes("Pinned host memory of a rank."), required},
           {"host_pinned_bytes_per_host", bytes("Pinned memory of a host."), required},
+          {"host_pinned_bytes_per_socket", bytes("... beside the socket with most of the job's GPUs."), required},
           {"host_pageable_bytes_per_host", bytes("Pageable memory of a host for optimizer state."), required},
           {"optimizer_seconds", seconds("The optimizer's part of a step."), required},
           {"step_seconds", seconds("A whole steady step."), required},
@@ -83,18 +97,18 @@ std::vector<Field> phase_fields(bool with_terms) {
   return fields;
 }
 
-std::vector<Field> joined(std::vector<Field> a, const std::vector<Field>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-}  // namespace
-
 Json plan_answer() {
   return answer(
       "plan", "ebb plan: what to use, and what else there is.",
       joined({{"recommendation", nullable(object("The answer; null: nothing fits.", candidate_fields())), required},
               {"candidates", list("All that were looked at, the fastest first.", object("", candidate_fields())),
+               required},
+              {"objective", one_of_words("What the recommended one is best in.", {"step", "memory", "balanced"}),
+               required},
+              {"worst_case", texts("--robust: what was assumed at its worst; empty without."), required},
+              {"front",
+               list("Those that no other beats in both device memory and step time, by memory.",
+                    object("", candidate_fields())),
                required},
               {"shortfall", text("Nothing fits: what is missing.")},
               {"cures", texts("Nothing fits: what would help.")}},
@@ -106,20 +120,6 @@ Json simulate_answer() {
                 joined(joined(candidate_fields(),
                               {{"phases", list("Its life, phase by phase.", object("", phase_fields(false))), required},
                                {"host_limits", texts("What stands against pinning that much."), required}}),
-                       header_fields()));
-}
-
-Json explain_answer() {
-  return answer("explain", "ebb explain: what a number consists of.",
-                joined(joined(candidate_fields(),
-                              {{"chosen", text("Why this candidate."), required},
-                               {"phase", nullable(text("The phase that was asked for.")), required},
-                               {"phases", list("Its life, phase by phase.", object("", phase_fields(true))), required},
-                               {"curve_rank", integer("Whose memory the curve is.")},
-                               {"curve_micro_batches", integer("Micro-batches that it shows.")},
-                               {"micro_batches", integer("Micro-batches of a step.")},
-                               {"curve", list("Live device memory over a step.",
-                                              fixed_list("", {seconds("When, in seconds."), bytes("Bytes.")}))}}),
                        header_fields()));
 }
 

@@ -19,6 +19,14 @@ Json texts(std::string_view description);
 /// An answer: `fields` behind what every answer begins with.
 Json answer(std::string_view name, std::string_view description, std::vector<Field> fields);
 Field ebb_version();
+std::vector<Field> joined(std::vector<Field> a, const std::vector<Field>& b);
+
+// What several answers about jobs hold (schema_answers.cpp).
+std::vector<Field> candidate_fields();
+/// What every answer about one job says of itself and the job.
+std::vector<Field> header_fields();
+/// Of a life. `with_terms`: what is alive at the peak, too.
+std::vector<Field> phase_fields(bool with_terms);
 
 // One a document.
 Json plan_answer();
@@ -30,6 +38,16 @@ Json layout_answer();
 Json check_answer();
 Json score_answer();
 Json diff_answer();
+Json fit_answer();
+Json sweep_answer();
+Json doctor_answer();
+Json learn_answer();
+Json models_answer();
+Json model_answer();
+Json clusters_answer();
+Json cluster_answer();
+Json policies_answer();
+Json policy_answer();
 // Of ebb-replay:
 Json run_answer();
 Json run_numbers_answer();

@@ -5,7 +5,7 @@
 namespace ebb::reports {
 
 std::string to_json(const SweepReport& report) {
-  Json json;
+  Json json = answer_head("sweep");
   json["job"] = report.job;
   json["keys"] = report.keys;
   json["rows"] = Json::array();

@@ -88,12 +88,11 @@ Json source_schema() {
 template <class Block>
 Json block_schema(std::string_view name, std::string_view description, std::vector<Field> fields) {
   const auto add = [&](std::string_view key, const auto& figure, Presence presence) {
-    const auto text = descriptions().find(fmt::format("{}.{}", name, key));
-    EBB_ASSERT(text != descriptions().end());
-    fields.push_back({std::string(key),
-                      object(text->second, {{"value", value_schema(figure.value, text->second), required},
-                                            {"source", source_schema(), required}}),
-                      presence});
+    const std::string_view text = figure_description(name, key);
+    fields.push_back(
+        {std::string(key),
+         object(text, {{"value", value_schema(figure.value, text), required}, {"source", source_schema(), required}}),
+         presence});
   };
   const Block block;
   for_each(block, [&](std::string_view key, const auto& figure) { add(key, figure, required); });
@@ -102,6 +101,12 @@ Json block_schema(std::string_view name, std::string_view description, std::vect
 }
 
 }  // namespace
+
+std::string_view figure_description(std::string_view block, std::string_view key) {
+  const auto text = descriptions().find(fmt::format("{}.{}", block, key));
+  EBB_ASSERT(text != descriptions().end());
+  return text->second;
+}
 
 Json cluster_schema() {
   return object(

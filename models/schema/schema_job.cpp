@@ -106,6 +106,12 @@ Json compute_schema() {
        {"adam_by_policy", object("Where a policy's runs used another Adam.", by_policy)}});
 }
 
+Json measured_schema() {
+  return object("Device memory that a run of this job held beyond what Ebb counts (ebb learn writes it).",
+                {{"resident_remainder", yaml_bytes("Between steps, and so at any time (0)")},
+                 {"peak_remainder", yaml_bytes("On top of it, while forward and backward run (0)")}});
+}
+
 }  // namespace
 
 std::string job_document() {
@@ -120,7 +126,8 @@ std::string job_document() {
       {"budget",
        object("What may be used.", {{"device", yaml_bytes("Device memory of a GPU (default: all less the context)")},
                                     {"host", yaml_bytes("Pinned memory of a host (default: its memory)")}})},
-      {"compute", compute_schema()}};
+      {"compute", compute_schema()},
+      {"measured", measured_schema()}};
   for (Field& field : run_settings_fields()) fields.push_back(std::move(field));
   return document("job", 1, "Job of Ebb", object("One training job on one cluster.", fields));
 }

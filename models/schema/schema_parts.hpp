@@ -86,6 +86,9 @@ Json model_schema();
 Json cluster_schema();
 Json candidate_schema();
 
+/// What a figure of a cluster's block means, e.g. of "gpu" and "memory".
+std::string_view figure_description(std::string_view block, std::string_view key);
+
 // One a file.
 std::string job_document();
 std::string model_document();

@@ -24,11 +24,11 @@ Json states_schema(std::string_view description) {
 
 Json precision_schema() {
   return object("The types that the policy works in.",
-                {{"params", choice("Parameters.", kMomentTypes)},
-                 {"grads", choice("Gradients.", kMomentTypes)},
-                 {"exp_avg", choice("First moment.", kMomentTypes)},
-                 {"exp_avg_sq", choice("Second moment.", kMomentTypes)},
-                 {"master", choice("Master weights.", kMomentTypes)},
+                {{"params", choice("Parameters.", kMomentTypes), required},
+                 {"grads", choice("Gradients.", kMomentTypes), required},
+                 {"exp_avg", choice("First moment.", kMomentTypes), required},
+                 {"exp_avg_sq", choice("Second moment.", kMomentTypes), required},
+                 {"master", choice("Master weights.", kMomentTypes), required},
                  {"precision_aware", boolean("Transformer Engine's optimizer keeps moments in these types.")},
                  {"remainders", boolean("Masters are the 16 bits that the parameter lacks.")},
                  {"fp8", choice("Recipe of FP8.", kFp8Recipes)},

@@ -73,9 +73,51 @@ TEST_CASE("answers about one policy are valid") {
   check_answer("layout models/jobs/mixtral-8x7b-hgx-h200.yaml --rank 3", "answer-layout");
   check_answer("layout " + kMeasured + " --rank 0 --policy chunked --chunk-numel 1e8", "answer-layout");
   check_answer("explain " + kMeasured + " --phase step", "answer-explain");
-  check_answer("explain " + kMeasured + " --policy resident", "answer-explain");
+  CHECK(!check_answer("explain " + kMeasured + " --policy resident", "answer-explain")["explanation"].is_null());
+  CHECK(!check_answer("explain " + kMeasured, "answer-explain")["explanation"].is_null());
   check_answer("check " + kMeasured, "answer-check");
   check_answer("check " + kMeasured + " --policy chunked --chunk-numel 1e8 --megatron main", "answer-check", 2);
+}
+
+TEST_CASE("answers to many searches are valid, also where nothing fits") {
+  check_answer("plan " + kMeasured + " --budget 30GiB --objective memory --robust", "answer-plan");
+  check_answer("fit " + kMeasured + " --max sequence --budget 30GiB", "answer-fit");
+  check_answer("fit " + kMeasured + " --min gpus --budget 30GiB", "answer-fit");
+  check_answer("fit " + kMeasured + " --min host-memory --budget 30GiB", "answer-fit");
+  check_answer("fit " + kMeasured + " --max layers --budget 2GiB", "answer-fit", 1);
+  check_answer("sweep " + kMeasured + " --set link.h2d=26..52GB/s*2 --set budget.device=30GiB,2GiB", "answer-sweep");
+  const Json sweep = check_answer("sweep " + kMeasured + " --set parallel.tensor=3,1", "answer-sweep");
+  CHECK(sweep["rows"][0]["candidate"].is_null());
+}
+
+TEST_CASE("answers about a machine and its runs are valid") {
+  const std::string job = "models/jobs/llama3-8b-hgx-h200.yaml";
+  check_answer("doctor", "answer-doctor");  // this machine, whatever it is
+  for (const std::string host : {"hgx-h200", "container-64g", "wsl2", "low-memlock"})
+    check_answer("doctor --root tests/data/hosts/" + host, "answer-doctor");
+  check_answer("doctor " + job + " --root tests/data/hosts/hgx-h200", "answer-doctor");
+  check_answer("doctor " + job + " --root tests/data/hosts/container-64g", "answer-doctor", 1);
+  const Json none =
+      check_answer("doctor " + job + " --set budget.device=20GiB --root tests/data/hosts/hgx-h200", "answer-doctor", 1);
+  CHECK(none["plan"]["policy"].is_null());
+
+  check_answer("learn tests/data/logs/resident-1.8b.log " + kMeasured, "answer-learn");
+  const fs::path chunked = write_job("schema-chunked.yaml", contents(EBB_SOURCE_DIR "/" + kMeasured) +
+                                                                "offload: {policy: chunked, chunk_numel: 1e9}\n");
+  check_answer("learn tests/data/logs/chunked-1.8b.log " + chunked.string() + " -o " +
+                   (scratch() / "schema-learned.yaml").string(),
+               "answer-learn");
+}
+
+TEST_CASE("answers about the library are valid, each entry's too") {
+  const std::vector<std::pair<std::string, std::string>> kinds = {
+      {"models", "model"}, {"clusters", "cluster"}, {"policies", "policy"}};
+  for (const auto& [all, one] : kinds) {
+    const Json list = check_answer(all + " list", "answer-" + all);
+    CHECK(list[all].size() > 2);
+    for (const Json& entry : list[all])
+      check_answer(all + " show " + entry["name"].get<std::string>(), "answer-" + one);
+  }
 }
 
 TEST_CASE("plans and timelines are valid, predicted and measured, and so are the answers about them") {

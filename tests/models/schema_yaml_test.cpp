@@ -68,6 +68,7 @@ YamlNode made_full_job() {
       "offload: {policy: auto}\n"
       "budget: {device: 60GiB}\n"
       "compute: {attention: flash, adam_by_policy: {chunked: fused}}\n"
+      "measured: {peak_remainder: 1GiB}\n"
       "optimizer: {kind: adam}\n"
       "activations: {bias_fusion: true}\n"
       "experts: {dispatcher: alltoall}\n"
