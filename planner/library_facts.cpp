@@ -100,13 +100,12 @@ PolicyWords words_of(Policy policy) {
       return {"moments and masters, in chunks of whole shards of up to N elements",
               "during the step, one after the other: in, Adam, out, and the host waits"};
     case Policy::windowed:
-      return {"moments in two slots, in chunks by size; masters in one window; a fraction of them may stay",
+      return {"moments in two slots, chunks by size; masters in one window; a fraction may stay",
               "during the step: a chunk comes in while the one before is computed"};
     case Policy::cpu_adam:
-      return {"gradients out and parameters in; the state of a fraction stays on the host and Adam runs there",
-              "during the step"};
+      return {"gradients out, parameters in; a fraction's state stays on the host, with Adam", "during the step"};
     case Policy::pipelined:
-      return {"moments and masters, in D slots of exactly C elements, one copy each way a chunk",
+      return {"moments and masters, D slots of exactly C elements, one copy each way a chunk",
               "during the step, both directions of the link at once, without waits of the host"};
   }
   return {"", ""};

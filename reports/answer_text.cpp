@@ -64,6 +64,11 @@ std::string answer_lines(const PlanReport& report, const Style& style) {
          wrapped_or_nothing(resume_line(pick, report.header));
 }
 
+std::string short_reason(const std::string& reason) {
+  constexpr std::string_view kDevice = "over the device budget by ";
+  return reason.starts_with(kDevice) ? "over by " + reason.substr(kDevice.size()) : reason;
+}
+
 std::string wrapped_or_nothing(const std::string& line) { return line.empty() ? "" : wrapped(line, 2); }
 
 /// "first step +5.2 s (pins 14.7 GiB a rank), warm-up apart"; nothing for a policy that pins nothing then.

@@ -19,6 +19,8 @@ std::string titled_job_line(const Header& header);
 std::string flags_line(const Candidate& candidate, const Style& style);
 /// What to paste, who takes it, why, and what to beware of; or why nothing fits and what would help.
 std::string answer_lines(const PlanReport& report, const Style& style);
+/// An obstacle as a table has room for it: "over by 1.189 GiB".
+std::string short_reason(const std::string& reason);
 /// One sentence without a line feed, or "".
 std::string first_steps_line(const Candidate& candidate);
 std::string resume_line(const Candidate& candidate, const Header& header);

@@ -7,6 +7,7 @@
 #include "models/quantity_text.hpp"
 #include "reports/answer_text_parts.hpp"
 #include "reports/table.hpp"
+#include "reports/wrap.hpp"
 
 namespace ebb::reports {
 
@@ -63,12 +64,25 @@ void add_point(Table& table, const FitReport& report, const FitLimit& limit, con
                                     value_text(report, point->value)};
   if (point->candidate) {
     const Candidate& c = *point->candidate;
-    cells.insert(cells.end(), {c.policy, parameters_of(c), format_bytes(c.device_reserved),
-                               format_bytes(c.host_pinned_per_host), format_seconds(c.step), fits ? "fits" : c.reason});
+    cells.insert(cells.end(),
+                 {c.policy, parameters_of(c), format_bytes(c.device_reserved), format_bytes(c.host_pinned_per_host),
+                  format_seconds(c.step), fits ? "fits" : short_reason(c.reason)});
   } else {
     cells.insert(cells.end(), {"-", "-", "-", "-", "-", "breaks a rule"});
   }
   table.add_row(std::move(cells));
+}
+
+/// Each of its lines.
+std::string lines_wrapped(const std::string& text) {
+  std::string all;
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    all += wrapped(text.substr(begin, end - begin), 2);
+    begin = end + 1;
+  }
+  return all;
 }
 
 }  // namespace
@@ -78,10 +92,10 @@ std::string to_text(const FitReport& report, const Style& style) {
   const FitPoint* best = report.limits.front().fits ? &*report.limits.front().fits : nullptr;
   if (best != nullptr && best->candidate) {
     const Candidate& pick = *best->candidate;
-    text += fmt::format("{}\ntakes it: {}\n", style.green(pick.flags.empty() ? "no flag" : joined(pick.flags)),
-                        pick.takers);
+    text += (pick.flags.empty() ? style.green("no flag") + "\n" : flags_line(pick, style)) +
+            wrapped(fmt::format("takes it: {}", pick.takers), 2);
   }
-  text += fmt::format("\n{}\n\n", job_line(report.header));
+  text += "\n" + wrapped(job_line(report.header), 2) + "\n";
   Table table({{"", Align::left},
                {"schedules", Align::left},
                {words_of(report).column},
@@ -97,9 +111,9 @@ std::string to_text(const FitReport& report, const Style& style) {
   }
   append_table(text, table, style);
   for (const FitLimit& limit : report.limits)
-    if (limit.breaks && !limit.breaks->candidate) text += fmt::format("\n{}\n", limit.breaks->obstacle);
-  for (const std::string& note : report.notes) text += fmt::format("\n{}\n", note);
-  if (!report.next_command.empty()) text += fmt::format("\nNext: {}\n", report.next_command);
+    if (limit.breaks && !limit.breaks->candidate) text += "\n" + lines_wrapped(limit.breaks->obstacle);
+  for (const std::string& note : report.notes) text += "\n" + wrapped(note, 2);
+  if (!report.next_command.empty()) text += "\n" + wrapped("Next: " + report.next_command, 2, "\\");
   return text;
 }
 

@@ -26,7 +26,7 @@ std::vector<std::string> cells_of(const SweepRow& row) {
   }
   const Candidate& c = *row.candidate;
   cells.insert(cells.end(), {c.policy, parameters_of(c), format_bytes(c.device_peak), format_bytes(c.device_reserved),
-                             format_seconds(c.step), row.fits ? "fits" : c.reason});
+                             format_seconds(c.step), row.fits ? "fits" : short_reason(c.reason)});
   return cells;
 }
 
@@ -36,7 +36,7 @@ std::string to_text(const SweepReport& report, const Style& style) {
   std::vector<Column> columns = {{"", Align::left}};
   for (const std::string& key : report.keys) columns.push_back({key});
   columns.insert(columns.end(),
-                 {{"policy", Align::left}, {"chunk"}, {"device peak"}, {"needs <="}, {"step"}, {"", Align::left}});
+                 {{"policy", Align::left}, {"chunk"}, {"allocated"}, {"needs <="}, {"step"}, {"", Align::left}});
   Table table(std::move(columns));
   for (const SweepRow& row : report.rows) table.add_row(cells_of(row));
   std::string text;
