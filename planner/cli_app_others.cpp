@@ -1,7 +1,9 @@
 // Commands that do not start from a job alone: files of other runs, this machine, the library, the program itself.
 #include <fmt/format.h>
 
+#include "models/schema/schema.hpp"
 #include "planner/cli_app.hpp"
+#include "reports/schema.hpp"
 
 namespace ebb::cli {
 
@@ -104,10 +106,18 @@ void add_library(CommandLine& line, const char* kind, const char* help, const ch
   });
 }
 
+/// For help and completion; run_schema() itself says what is wrong with another.
+std::string schema_words() {
+  std::string words = "NAME:";
+  for (const std::string_view file : file_schema_names()) words.append(file).append("|");
+  words += "answer";
+  for (const std::string_view answer : reports::answer_schema_names()) words.append("|answer-").append(answer);
+  return words;
+}
+
 void add_self(CommandLine& line) {
   CLI::App* schema = line.app.add_subcommand("schema", "The JSON Schema of a file that Ebb reads or writes");
-  reports::limit_to(*schema->add_option("NAME", line.schema.name, "which file")->required(), "NAME",
-                    {"job", "model", "cluster", "plan", "timeline", "answer"});
+  schema->add_option("NAME", line.schema.name, "which file or answer")->required()->type_name(schema_words());
   schema->footer("Example: ebb schema job > job.schema.json");
   schema->callback([&line] { line.chosen = line.schema; });
 
