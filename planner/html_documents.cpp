@@ -208,12 +208,17 @@ reports::DiffReport diff(const JsonValue& json) {
   json.at("slowest_rank").reject("it is none of the ranks");
 }
 
+bool is_answer(const Json& json) {
+  const Json& format = json.at("format");
+  return format.is_string() && format.get_ref<const std::string&>().starts_with("ebb-answer-");
+}
+
 }  // namespace
 
 HtmlDocument document_from_json(std::string_view text, const std::string& file) {
   const Json json = parse_json(text, file, "give documents that ebb plan, simulate or diff printed with --json");
   const JsonValue document(json, "", file);
-  if (json.is_object() && json.contains("format")) return timeline_file_from_json(text, file);
+  if (json.is_object() && json.contains("format") && !is_answer(json)) return timeline_file_from_json(text, file);
   if (json.is_object() && json.contains("recommendation")) return plan(document);
   if (json.is_object() && json.contains("predicted_file")) return diff(document);
   if (json.is_object() && json.contains("host_limits")) return simulate(document);

@@ -22,7 +22,7 @@ TEST_CASE("learn: the job goes to stdout, the rest to stderr, and the loop close
   const auto job = write_job("learned.yaml", learned.out);
   const Outcome simulated = run_ebb("simulate " + job.string() + " --policy resident --json");
   REQUIRE(simulated.code == 0);
-  const double step = nlohmann::json::parse(simulated.out)["candidate"]["step_seconds"];
+  const double step = nlohmann::json::parse(simulated.out)["step_seconds"];
   CHECK(step == Approx(0.5659).epsilon(0.01));
 }
 
@@ -40,7 +40,7 @@ TEST_CASE("learn: the policy that the job names is the log's; -o takes the job, 
   CHECK(json["ranks"][0]["peak_bytes"].get<double>() == Approx(23013504512).epsilon(1e-6));
   CHECK(json["job_yaml"] == contents(file));
   const Outcome simulated = run_ebb("simulate " + file.string() + " --json");
-  const auto answer = nlohmann::json::parse(simulated.out)["candidate"];
+  const auto answer = nlohmann::json::parse(simulated.out);
   CHECK(answer["step_seconds"].get<double>() == Approx(json["iteration_seconds"].get<double>()).epsilon(0.01));
   CHECK(answer["device_peak_bytes"].get<double>() >= 0.999 * 23013504512);
 }
