@@ -100,16 +100,11 @@ std::optional<std::size_t> recommend(std::span<const Answer> answers, std::optio
   return objective == Objective::step ? fastest : smallest;
 }
 
-namespace {
-
-/// " while it loads its checkpoint", where that decides.
-std::string_view where(const Answer& answer) {
+std::string_view when_decided(const Answer& answer) {
   if (answer.decides == Phase::load) return " while its checkpoint is loaded";
   if (answer.decides == Phase::save) return " while a checkpoint is saved";
   return "";
 }
-
-}  // namespace
 
 namespace {
 
@@ -138,18 +133,18 @@ std::string reason_for(const SearchResult& result) {
     return fmt::format(
         "all optimizer state fits in device memory: {} reserved at most{}, of a budget of {}; nothing has "
         "to move",
-        format_bytes(pick.device_reserved), where(pick), format_bytes(result.device_budget));
+        format_bytes(pick.device_reserved), when_decided(pick), format_bytes(result.device_budget));
   const auto resident = std::find_if(result.candidates.begin(), result.candidates.end(),
                                      [](const Answer& answer) { return answer.candidate.policy == Policy::resident; });
   std::string why;
   if (resident != result.candidates.end() && !resident->fits_device)
     why = fmt::format("resident state would reserve up to {}{}, {} over the budget; ",
-                      format_bytes(resident->device_reserved), where(*resident),
+                      format_bytes(resident->device_reserved), when_decided(*resident),
                       format_bytes(resident->device_reserved - result.device_budget));
   if (result.fixed && resident != result.candidates.end() && resident->feasible()) why = "resident would fit; ";
   return why + fmt::format("{} {} ({} reserved at most{}, of a budget of {}), at {:.3f} times the resident step",
                            name_of(pick.candidate.policy), merit_of(result), format_bytes(pick.device_reserved),
-                           where(pick), format_bytes(result.device_budget), pick.slowdown);
+                           when_decided(pick), format_bytes(result.device_budget), pick.slowdown);
 }
 
 std::string host_need_of(const Answer& answer) {
@@ -164,7 +159,7 @@ std::string host_need_of(const Answer& answer) {
 std::string obstacle_of(const Answer& answer, Bytes device_budget, Bytes host_budget) {
   if (!answer.fits_device)
     return fmt::format("over the device budget by {}{}", format_bytes(answer.device_reserved - device_budget),
-                       where(answer));
+                       when_decided(answer));
   if (!answer.fits_host && answer.host_pinned_per_host > host_budget)
     return fmt::format("over the host budget by {}", format_bytes(answer.host_pinned_per_host - host_budget));
   if (!answer.fits_host) return host_need_of(answer);

@@ -46,6 +46,9 @@ std::optional<std::size_t> fastest_of(std::span<const Answer> answers, std::opti
 std::optional<std::size_t> recommend(std::span<const Answer> answers, std::optional<Policy> fixed,
                                      Objective objective = Objective::step);
 
+/// " while its checkpoint is loaded", where that decides what an answer needs; "" in a step.
+std::string_view when_decided(const Answer& answer);
+
 /// One sentence: why the recommended answer. Precondition: result.recommended.
 std::string reason_for(const SearchResult& result);
 

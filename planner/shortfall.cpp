@@ -97,8 +97,9 @@ std::string shortfall_of(const SearchResult& result, std::optional<Policy> fixed
   std::string text = "the nearest is " + described(nearest->candidate);
   if (nearest->device_reserved > result.device_budget)
     text +=
-        fmt::format(", which reserves up to {} of a budget of {}: {} too much", format_bytes(nearest->device_reserved),
-                    format_bytes(result.device_budget), format_bytes(nearest->device_reserved - result.device_budget));
+        fmt::format(", which reserves up to {}{} of a budget of {}: {} too much",
+                    format_bytes(nearest->device_reserved), when_decided(*nearest), format_bytes(result.device_budget),
+                    format_bytes(nearest->device_reserved - result.device_budget));
   if (nearest->host_pinned_per_host > result.host_budget)
     text += fmt::format(", which pins {} on each host of a budget of {}: {} too much",
                         format_bytes(nearest->host_pinned_per_host), format_bytes(result.host_budget),

@@ -34,7 +34,10 @@ std::string runs_on(const Candidate& c) {
 template <class Number>
 std::string short_note(const Candidate& c, const Header& header, const Number& number) {
   if (c.device_reserved > header.device_budget)
-    return fmt::format("over by {}", format_bytes(c.device_reserved - header.device_budget));
+    return fmt::format("over by {}{}", format_bytes(c.device_reserved - header.device_budget),
+                       c.deciding_phase == "load"   ? ", loading"
+                       : c.deciding_phase == "save" ? ", saving"
+                                                    : "");
   if (c.host_pinned_per_host > header.host_budget) return "pins too much";
   if (!c.feasible) return number(c.reason);
   if (c.deployable || c.requirement == "ebb") return runs_on(c);

@@ -66,7 +66,7 @@ std::string answer_lines(const PlanReport& report, const Style& style) {
 
 std::string short_reason(const std::string& reason) {
   constexpr std::string_view kDevice = "over the device budget by ";
-  return reason.starts_with(kDevice) ? "over by " + reason.substr(kDevice.size()) : reason;
+  return reason.starts_with(kDevice) ? fmt::format("over by {}", reason.substr(kDevice.size())) : reason;
 }
 
 std::string wrapped_or_nothing(const std::string& line) { return line.empty() ? "" : wrapped(line, 2); }

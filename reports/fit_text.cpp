@@ -92,10 +92,10 @@ std::string to_text(const FitReport& report, const Style& style) {
   const FitPoint* best = report.limits.front().fits ? &*report.limits.front().fits : nullptr;
   if (best != nullptr && best->candidate) {
     const Candidate& pick = *best->candidate;
-    text += (pick.flags.empty() ? style.green("no flag") + "\n" : flags_line(pick, style)) +
+    text += (pick.flags.empty() ? fmt::format("{}\n", style.green("no flag")) : flags_line(pick, style)) +
             wrapped(fmt::format("takes it: {}", pick.takers), 2);
   }
-  text += "\n" + wrapped(job_line(report.header), 2) + "\n";
+  text += fmt::format("\n{}\n", wrapped(job_line(report.header), 2));
   Table table({{"", Align::left},
                {"schedules", Align::left},
                {words_of(report).column},
@@ -111,9 +111,10 @@ std::string to_text(const FitReport& report, const Style& style) {
   }
   append_table(text, table, style);
   for (const FitLimit& limit : report.limits)
-    if (limit.breaks && !limit.breaks->candidate) text += "\n" + lines_wrapped(limit.breaks->obstacle);
-  for (const std::string& note : report.notes) text += "\n" + wrapped(note, 2);
-  if (!report.next_command.empty()) text += "\n" + wrapped("Next: " + report.next_command, 2, "\\");
+    if (limit.breaks && !limit.breaks->candidate) text += fmt::format("\n{}", lines_wrapped(limit.breaks->obstacle));
+  for (const std::string& note : report.notes) text += fmt::format("\n{}", wrapped(note, 2));
+  if (!report.next_command.empty())
+    text += fmt::format("\n{}", wrapped(fmt::format("Next: {}", report.next_command), 2, "\\"));
   return text;
 }
 

@@ -75,7 +75,7 @@ TEST_CASE("fit in text fits a terminal, says what breaks, and refuses what it do
   CHECK(std::count(text.out.begin(), text.out.end(), '\n') <= 24);
   check_rejected("fit " + kMeasured, 2, "fit needs a goal");
   check_rejected("fit " + kMeasured + " --max sequense", 2, "did you mean \"sequence\"");
-  check_rejected("fit " + kMeasured + " --max gpus", 2, "is no such goal");
+  check_rejected("fit " + kMeasured + " --max gpus", 2, "known values: sequence, micro-batch, layers");
 }
 
 TEST_CASE("a row of a sweep is the recommendation of plan for the same settings") {
@@ -123,5 +123,5 @@ TEST_CASE("plan says which objective it followed") {
   for (const json& candidate : memory.at("front"))
     if (candidate.at("deployable") == true && candidate.at("feasible") == true)
       CHECK(candidate.at("device_reserved_bytes") >= least.at("device_reserved_bytes"));
-  check_rejected("plan " + kMeasured + " --objective speed", 2, "known objectives: step, memory, balanced");
+  check_rejected("plan " + kMeasured + " --objective speed", 2, "known values: step, memory, balanced");
 }

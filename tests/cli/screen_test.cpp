@@ -72,7 +72,7 @@ TEST_CASE("what the screen says to paste is what the JSON says, and so is every 
     CHECK(outcome.out.rfind(lines, 0) == 0);
     for (const std::string& rest : lines_of(outcome.out.substr(lines.size()))) CHECK(rest.rfind("# ", 0) == 0);
   }
-  check_rejected("plan " + job + " --format toml", 2, "unknown form \"toml\"");
+  check_rejected("plan " + job + " --format toml", 2, "unknown value \"toml\"");
 }
 
 TEST_CASE("--all has the figures that the screen leaves out") {

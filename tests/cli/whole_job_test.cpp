@@ -49,7 +49,7 @@ TEST_CASE("plan says when a resume would not fit, and a job that starts with one
       "batch: {micro: 1, global: 4, sequence: 2048}\nbudget: {device: 30GiB}\noffload: {policy: chunked}\n";
   const Outcome fresh = run_ebb("plan " + write_job("fresh.yaml", job).string());
   CHECK(fresh.code == 0);
-  CHECK(holds(fresh.out, "beware: a run resumed"));
+  CHECK(holds(fresh.out, "beware: a resume with optimizer state"));
   const std::string resumes = job + "checkpoint: {start: resume}\n";
   const Outcome refused = run_ebb("plan " + write_job("resumes.yaml", resumes).string());
   CHECK(refused.code == 1);

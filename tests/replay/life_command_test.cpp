@@ -108,7 +108,7 @@ TEST_CASE("A life's file where a step's is wanted is refused with what runs it")
 
 TEST_CASE("A hand-edited life's file is refused with file and place, not by an assertion") {
   const Workplace place;
-  const std::string good = contents(place.path() / "life.json");
+  const std::string good = text_of_file(place.path() / "life.json");
   const auto refuses = [&](const char* what, auto change, const std::string& words) {
     INFO(what);
     nlohmann::ordered_json life = nlohmann::ordered_json::parse(good);
