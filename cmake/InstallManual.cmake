@@ -16,9 +16,9 @@ function(write file)
 endfunction()
 
 write("${ebb_man}/ebb.1" man)
-# Commands are the indented words behind "Subcommands:".
+# Commands are the indented words behind "Commands:".
 execute_process(COMMAND "${ebb_program}" --help OUTPUT_VARIABLE help ERROR_QUIET)
-string(REGEX REPLACE ".*\nSubcommands:\n" "" help "${help}")
+string(REGEX REPLACE ".*\nCommands:\n" "" help "${help}")
 string(REGEX REPLACE "\n\n.*" "" help "${help}")
 string(REGEX MATCHALL "\n  [a-z]+ |^  [a-z]+ " commands "${help}")
 foreach(command ${commands})

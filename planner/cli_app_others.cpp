@@ -81,7 +81,9 @@ void add_doctor(CommandLine& line) {
   command->get_option("--root")->group("");
   add_settings(*command, o.settings);
   add_json(*command, o.json);
-  command->footer("Example: ebb doctor models/jobs/llama3-8b-hgx-h200.yaml");
+  command->footer(
+      "Examples: ebb doctor\n"
+      "          ebb doctor models/jobs/llama3-8b-hgx-h200.yaml    # GPU: on the host that trains");
   command->callback([&line] { line.chosen = line.doctor; });
 }
 

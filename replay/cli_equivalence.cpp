@@ -98,8 +98,7 @@ namespace {
 
 std::vector<std::string> policy_words() {
   std::vector<std::string> words;
-  for (const Policy policy : kPolicies)
-    if (policy != Policy::resident) words.emplace_back(name_of(policy));
+  for (const Policy policy : kPolicies) words.emplace_back(name_of(policy));
   return words;
 }
 

@@ -159,7 +159,7 @@ TEST_CASE("plans that save nothing, or never skip, are refused before training")
       if (op.work == Work::store) op.work = Work::none;
   }
   std::ofstream(place.path() / "less.json") << to_json(less);
-  place.refuses("train less.json" + cpu, "rank 0, part save: it stores no exp_avg of \"");
+  place.refuses("train less.json" + cpu, "rank 0, save: exp_avg of elements [0, ");
   CHECK_FALSE(fs::exists(place.path() / "saves"));
 }
 

@@ -58,10 +58,9 @@ class Workplace {
   /// Refused with exit 2, and a message with `words` in it.
   void refuses(const std::string& arguments, const std::string& words) const {
     const Outcome outcome = run(arguments);
-    INFO(arguments);
+    INFO(arguments << "\n" << outcome.err);
     CHECK(outcome.code == 2);
     CHECK(outcome.err.find(words) != std::string::npos);
-    if (outcome.err.find(words) == std::string::npos) UNSCOPED_INFO(outcome.err);
     CHECK(outcome.out.empty());
   }
   const std::filesystem::path& path() const { return path_; }
