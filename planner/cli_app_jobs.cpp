@@ -146,7 +146,9 @@ void add_sweep(CommandLine& line) {
   add_budgets(*command, o.budget, o.host_budget);
   add_megatron(*command, o.megatron);
   add_json(*command, o.json);
-  command->footer("Example: ebb sweep models/jobs/llama3-8b-hgx-h200.yaml --set batch.sequence=4096..16384:4096");
+  command->footer(
+      "Example: ebb sweep models/jobs/llama3-8b-hgx-h200.yaml --set batch.sequence=4096..16384:4096\n"
+      "Exit 1: nothing fits at any of them");
   command->callback([&line] { line.chosen = line.sweep; });
 }
 

@@ -83,7 +83,8 @@ void add_doctor(CommandLine& line) {
   add_json(*command, o.json);
   command->footer(
       "Examples: ebb doctor\n"
-      "          ebb doctor models/jobs/llama3-8b-hgx-h200.yaml    # GPU: on the host that trains");
+      "          ebb doctor models/jobs/llama3-8b-hgx-h200.yaml    # GPU: on the host that trains\n"
+      "Exit 1: something stands against the plan");
   command->callback([&line] { line.chosen = line.doctor; });
 }
 

@@ -1,4 +1,9 @@
 // `ebb doctor [JOB]`: this machine, and what it means for a plan. Exit 1 when something stands against the job's plan.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "models/errors.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
 #include "planner/doctor_need.hpp"
@@ -25,6 +30,8 @@ reports::PlanNeed report_of(const Job& job, const std::optional<HostNeed>& need)
 }  // namespace
 
 int run_doctor(const DoctorOptions& options) {
+  if (options.root && !std::filesystem::is_directory(*options.root + "/proc"))
+    throw InputError({"--root"}, fmt::format("{} has no proc/", *options.root), "name the root of a system");
   reports::DoctorReport report;
   report.ebb_version = EBB_VERSION;
   std::optional<HostNeed> need;

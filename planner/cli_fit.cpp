@@ -4,6 +4,7 @@
 #include "models/errors.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
+#include "planner/cli_talk.hpp"
 #include "planner/fit.hpp"
 #include "reports/fit_json.hpp"
 #include "reports/fit_text.hpp"
@@ -78,7 +79,10 @@ int run_fit(const FitOptions& options) {
   Job job = load_job_argument(options.job, options.settings);
   set_budgets(job, options.budget, options.host_budget);
   check(job, megatron);
-  const FitResult result = fit(job, goal, megatron);
+  const FitResult result = [&] {
+    const Activity activity("fit");
+    return fit(job, goal, megatron);
+  }();
   reports::FitReport report{.header = header_of(job),
                             .goal = std::string(name_of(goal)),
                             .largest = options.max.has_value(),

@@ -73,6 +73,7 @@ reports::LearnReport report_of(const Learned& learned, const TrainingLog& log, c
 }  // namespace
 
 int run_learn(const LearnOptions& options) {
+  check_outputs({options.log}, {{"-o", options.job_file}});
   const Job job = load_job_argument(options.job, options.settings);
   check(job);
   const TrainingLog log = read_training_log(read_log(options.log));

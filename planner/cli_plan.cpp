@@ -57,6 +57,10 @@ std::string form_text(const reports::Candidate& pick, const std::string& format)
 }  // namespace
 
 int run_plan(const PlanOptions& options) {
+  check_outputs({options.job, options.measured_file.value_or("")}, {{"-o", options.plan_file},
+                                                                    {"--timeline", options.timeline_file},
+                                                                    {"--trace", options.trace_file},
+                                                                    {"--html", options.html_file}});
   check_trace_options(options.trace_file, options.html_file, options.measured_file);
   SearchOptions how;
   if (options.megatron) how.megatron = parse_megatron(*options.megatron, Place{"--megatron"});

@@ -148,6 +148,7 @@ class Page {
 }  // namespace
 
 int run_report(const ReportOptions& options) {
+  check_outputs(options.files, {{"-o", options.html_file}});
   Page page;
   HtmlReport report;
   report.ebb_version = EBB_VERSION;

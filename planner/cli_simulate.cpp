@@ -107,6 +107,11 @@ int simulate_life(const SimulateOptions& options, const Job& job, const Candidat
 }  // namespace
 
 int run_simulate(const SimulateOptions& options) {
+  check_outputs({options.job, options.plan.value_or(""), options.measured_file.value_or("")},
+                {{"-o", options.plan_file},
+                 {"--timeline", options.timeline_file},
+                 {"--trace", options.trace_file},
+                 {"--html", options.html_file}});
   check_trace_options(options.trace_file, options.html_file, options.measured_file);
   if (options.plan) return simulate_plan(options);
   if (options.job.empty()) throw InputError({}, "JOB is required", "see ebb simulate --help");

@@ -1,23 +1,44 @@
 // `ebb sweep JOB --set KEY=V1,V2`: one answer for every combination of values. Exit 1: none of them fits.
 #include <algorithm>
 
+#include "models/errors.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
+#include "planner/cli_talk.hpp"
 #include "planner/sweep.hpp"
 #include "reports/sweep_json.hpp"
 #include "reports/sweep_text.hpp"
 
 namespace ebb::cli {
 
+namespace {
+
+/// `--policy` and its like would undo what a range of `offload.*` sets.
+void require_one_word_on_offload(const std::vector<SweepAxis>& axes, const CandidateOptions& candidate) {
+  const bool pinned =
+      candidate.policy || candidate.chunk_numel || candidate.chunk_size_mb || candidate.fraction || candidate.slots;
+  if (!pinned) return;
+  for (const SweepAxis& axis : axes)
+    if (axis.key.starts_with("offload"))
+      throw InputError({"--set " + axis.key}, "options such as --policy name the schedule already",
+                       "say all of it with --set, for instance --set offload.policy=windowed");
+}
+
+}  // namespace
+
 int run_sweep(const SweepOptions& options) {
   Megatron megatron = Megatron::any;
   if (options.megatron) megatron = parse_megatron(*options.megatron, Place{"--megatron"});
   std::vector<SweepAxis> axes;
   for (const std::string& setting : options.settings) axes.push_back(parse_axis(setting));
-  const std::vector<SweepRow> rows = sweep(options.job, axes, megatron, [&](Job& job) {
-    set_budgets(job, options.budget, options.host_budget);
-    set_offload(job, options.candidate);
-  });
+  require_one_word_on_offload(axes, options.candidate);
+  const std::vector<SweepRow> rows = [&] {
+    const Activity activity("sweep");
+    return sweep(options.job, axes, megatron, [&](Job& job) {
+      set_budgets(job, options.budget, options.host_budget);
+      set_offload(job, options.candidate);
+    });
+  }();
   reports::SweepReport report{.job = options.job, .ebb_version = EBB_VERSION, .keys = {}, .rows = {}};
   for (const SweepAxis& axis : axes) report.keys.push_back(axis.key);
   for (const SweepRow& row : rows) {

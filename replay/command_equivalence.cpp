@@ -75,6 +75,20 @@ std::int64_t other_gpus(const EquivalenceOptions& options, std::int64_t gpus) {
   return gpus == 1 && options.device == Device::cpu ? 2 : 0;
 }
 
+/// The same on `gpus`. Where nobody asked for that number and the plans of so many ranks are not one host's, the life
+/// does without.
+int read_resharded(const EquivalenceOptions& options, std::int64_t gpus, std::optional<Lives>& other) {
+  try {
+    return read_lives(options, gpus, other);
+  } catch (const InputError& error) {
+    if (options.reshard) throw;
+    std::fprintf(stderr, "ebb-replay: not resumed on %lld GPUs (--reshard): %s\n", static_cast<long long>(gpus),
+                 error.what());
+    other.reset();
+    return 0;
+  }
+}
+
 LifePlans plans_of(const LifeFile& own, const LifeFile* other) {
   return {own.ranks, other != nullptr ? std::span<const LifeRank>(other->ranks) : std::span<const LifeRank>()};
 }
@@ -117,7 +131,7 @@ int run_life(const EquivalenceOptions& options) {
     throw InputError({.file = "--reshard"}, fmt::format("the job has {} GPUs already", gpus),
                      "name another number, or none");
   if (gpus > 0) {
-    if (const int code = read_lives(options, gpus, other); code != 0) {
+    if (const int code = read_resharded(options, gpus, other); code != 0) {
       std::fprintf(stderr,
                    "ebb-replay: the life goes on from its second save on %lld GPUs; name another number that "
                    "the job can run on, or none: --reshard\n",

@@ -256,3 +256,22 @@ TEST_CASE("a closed pipe is a message and exit 3, not a signal") {
   CHECK(contents(code) == "3\n");
   CHECK(holds(outcome.err, "ebb: cannot write to standard output"));
 }
+
+TEST_CASE("an output is never what a command reads, nor another output") {
+  const fs::path job = scratch() / "kept.yaml";
+  fs::copy_file(fs::path(EBB_SOURCE_DIR) / kMeasured, job, fs::copy_options::overwrite_existing);
+  const std::string before = contents(job);
+  for (const char* option : {"-o ", "--timeline ", "--html ", "--trace "})
+    check_rejected("plan " + job.string() + " " + option + job.string(), 2, "would be lost");
+  check_rejected(
+      "plan " + job.string() + " -o " + scratch().string() + "/../" + scratch().filename().string() + "/kept.yaml", 2,
+      "would be lost");
+  CHECK(contents(job) == before);
+  const std::string one = (scratch() / "one.json").string();
+  check_rejected("plan " + kMeasured + " --trace " + one + " --timeline " + one, 2, "also goes to");
+  CHECK(run_ebb("plan " + kMeasured + " --timeline /dev/null -o /dev/null").code == 0);
+}
+
+TEST_CASE("a sweep of the schedule is not undone by --policy") {
+  check_rejected("sweep " + kMeasured + " --set offload.chunk_numel=1e8,1e9 --policy chunked", 2, "--set offload.");
+}

@@ -34,7 +34,9 @@ Plan two_buckets(LifePart part) {
 
 constexpr std::int64_t kOwned = 32 + 1536;
 
+/// On the host's stream where the op names none.
 std::uint32_t add(Plan& plan, Op op) {
+  if (op.stream == StreamId{}) op.stream = {0};
   plan.ops.push_back(op);
   return static_cast<std::uint32_t>(plan.ops.size() - 1);
 }
