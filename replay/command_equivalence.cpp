@@ -75,18 +75,17 @@ std::int64_t other_gpus(const EquivalenceOptions& options, std::int64_t gpus) {
   return gpus == 1 && options.device == Device::cpu ? 2 : 0;
 }
 
-/// The same on `gpus`. Where nobody asked for that number and the plans of so many ranks are not one host's, the life
-/// does without.
+/// The same on `gpus`. ebb writes the plans of one host: where so many ranks are not on one, and nobody asked for that
+/// number, the life does without.
 int read_resharded(const EquivalenceOptions& options, std::int64_t gpus, std::optional<Lives>& other) {
-  try {
-    return read_lives(options, gpus, other);
-  } catch (const InputError& error) {
-    if (options.reshard) throw;
-    std::fprintf(stderr, "ebb-replay: not resumed on %lld GPUs (--reshard): %s\n", static_cast<long long>(gpus),
-                 error.what());
-    other.reset();
-    return 0;
-  }
+  if (const int code = read_lives(options, gpus, other); code != 0) return code;
+  if (static_cast<std::int64_t>(other->policy.ranks.size()) == gpus) return 0;
+  const std::string why = fmt::format("the job's cluster has {} of {} GPUs on a host, and a life runs on one",
+                                      other->policy.ranks.size(), gpus);
+  if (options.reshard) throw InputError({.file = "--reshard"}, why, "name a number that one host has, or none");
+  fmt::print(stderr, "ebb-replay: not resumed on {} ranks: {}\n", gpus, why);
+  other.reset();
+  return 0;
 }
 
 LifePlans plans_of(const LifeFile& own, const LifeFile* other) {

@@ -172,3 +172,14 @@ TEST_CASE("A hand-edited life's file is refused with file and place, not by an a
       },
       "does not lie in its parameter");
 }
+
+TEST_CASE("a life stays on its ranks where one host has no more, and says so when another number is asked for") {
+  const Workplace place;
+  const std::string job =
+      "equivalence '" EBB_SOURCE_DIR "/tests/gpu/replay-small.yaml' --policy chunked --chunk-numel 5e5";
+  const Outcome alone = place.run(job + " --life --steps 8 --no-disturbed");
+  INFO(alone.out + alone.err);
+  CHECK(alone.code == 0);
+  CHECK(alone.err.find("not resumed on 2 ranks") != std::string::npos);
+  place.refuses(job + " --life --steps 8 --reshard 2", "--reshard: the job's cluster has 1 of 2 GPUs on a host");
+}
