@@ -50,6 +50,8 @@ reports::LearnReport report_of(const Learned& learned, const TrainingLog& log, c
   report.log = options.log;
   report.ebb_version = EBB_VERSION;
   report.policy = name_of(learned.candidate.policy);
+  report.offload = offload_text(learned.candidate);
+  report.policy_from = name_of(learned.policy_source);
   const StepSample& sample = learned.sample;
   report.iteration = sample.median;
   report.deviation = sample.deviation;
@@ -61,10 +63,12 @@ reports::LearnReport report_of(const Learned& learned, const TrainingLog& log, c
   report.optimizer_logged = learned.optimizer_logged;
   for (const LearnedMemory& m : learned.memory)
     report.ranks.push_back({m.rank, m.iterations, m.allocated, m.predicted_allocated, m.peak, m.predicted_peak});
+  report.memory_left_out = log.memory_skipped;
   report.resident_remainder = learned.job.measured.resident_remainder;
   report.peak_remainder = learned.job.measured.peak_remainder;
   report.theoretical_state = log.theoretical_state;
   report.assumed = learned.assumed;
+  report.warnings = learned.warnings;
   report.job_file = options.job_file.value_or("");
   report.job_text = reports::comments_of(report) + write_job(learned.job, library_name_of(learned.job.cluster));
   return report;

@@ -16,19 +16,6 @@ namespace ebb {
 
 namespace {
 
-/// The logged policy: the job's, with every parameter that it needs; resident where it names none.
-Candidate logged_candidate(const Job& job, std::vector<std::string>& assumed) {
-  const Offload& o = job.offload;
-  if (!o.policy) {
-    assumed.emplace_back("the run did not offload (policy resident), as the job's offload: names no policy");
-    return {};
-  }
-  RequestPlaces places;
-  places.policy = job.place_of("offload.policy");
-  places.chunk_numel = job.place_of("offload.chunk_numel");
-  return candidate_of({o.policy, o.chunk_numel, o.chunk_size_mb, o.fraction, o.slots}, places);
-}
-
 /// Sizes that the run printed at its start and the job states as well.
 void check_same_job(const Job& job, const TrainingLog& log, const std::string& file) {
   const Parallel& p = job.parallel;
@@ -47,18 +34,6 @@ void check_same_job(const Job& job, const TrainingLog& log, const std::string& f
     if (said == log.arguments.end() || said->second == "None" || said->second == std::to_string(wanted)) continue;
     throw InputError({file}, fmt::format("its run had {} {}, the job has {}", name, said->second.substr(0, 40), wanted),
                      "give the job of this run");
-  }
-}
-
-/// Whether the run printed that it offloads although the job says that nothing does, or the other way round.
-void check_same_policy(const Candidate& candidate, const TrainingLog& log, std::vector<std::string>& assumed) {
-  for (const char* name : {"offload_optimizer_states", "chunked_optimizer_state_offload", "optimizer_cpu_offload"}) {
-    const auto said = log.arguments.find(name);
-    if (said == log.arguments.end()) continue;
-    const bool offloads = said->second == "True";
-    if (offloads && candidate.policy == Policy::resident)
-      assumed.push_back(fmt::format("the run printed {} True: name its policy under offload:", name));
-    if (offloads) return;
   }
 }
 
@@ -142,6 +117,38 @@ Bytes activations_peak(Job job, std::int64_t rank, const Candidate& candidate) {
   return memory_of(job, rank, candidate).peak - kMuch;
 }
 
+/// "" where a rank held about what is predicted, or more.
+std::string shortfall_of(const LearnedMemory& rank, bool peak_counts) {
+  constexpr double kPart = 0.05;
+  constexpr Bytes kLeast{64 << 20};
+  const auto far_below = [&](Bytes logged, Bytes predicted) {
+    const Bytes gap = predicted - logged;
+    return gap > kLeast && static_cast<double>(gap.value) > kPart * static_cast<double>(predicted.value);
+  };
+  std::string text;
+  if (far_below(rank.allocated, rank.predicted_allocated))
+    text = fmt::format("{} between steps, where {} are predicted", format_bytes(rank.allocated),
+                       format_bytes(rank.predicted_allocated));
+  if (peak_counts && far_below(rank.peak, rank.predicted_peak))
+    text += fmt::format("{}{} at its peak, where {} are predicted", text.empty() ? "" : ", and ",
+                        format_bytes(rank.peak), format_bytes(rank.predicted_peak));
+  return text;
+}
+
+/// A run that held far less than its policy does is not of this policy, or not of this job. The peak of a process'
+/// first line comes before the optimizer's state is there, and does not count.
+void warn_of_shortfall(Learned& learned, std::int64_t first) {
+  std::int64_t ranks = 0;
+  for (const LearnedMemory& rank : learned.memory) {
+    const std::string text = shortfall_of(rank, rank.iterations > first);
+    if (!text.empty() && ranks++ == 0)
+      learned.warnings.push_back(
+          fmt::format("rank {} held {}: the log seems to be of another job, or of a run without {}", rank.rank, text,
+                      name_of(learned.candidate.policy)));
+  }
+  if (ranks > 1) learned.warnings.back() += fmt::format(" (as on {} more ranks)", ranks - 1);
+}
+
 void learn_memory(const TrainingLog& log, const std::string& file, Learned& learned) {
   Job& job = learned.job;
   const std::vector<LoggedMemory> reports = reports_to_use(log);
@@ -165,6 +172,7 @@ void learn_memory(const TrainingLog& log, const std::string& file, Learned& lear
     on_top = std::max(on_top, rounded(report.max_allocated - activations_peak(job, report.rank, learned.candidate)));
   }
   job.measured = {between.resident_remainder, on_top};
+  warn_of_shortfall(learned, log.iterations.front().last);
   if (reports.empty())
     learned.assumed.emplace_back(
         "no memory line (\"[Rank 0] (after 2 iterations) memory (MB) | allocated: ...\"): nothing learned of memory");
@@ -190,9 +198,13 @@ Learned learn(const Job& job, const TrainingLog& log, const std::string& file) {
   learned.job = job;
   learned.job.measured = {};
   check_same_job(job, log, file);
-  learned.candidate = logged_candidate(job, learned.assumed);
+  const LoggedPolicy policy = logged_policy(job, log, file);
+  learned.candidate = policy.candidate;
+  learned.policy_source = policy.source;
+  if (policy.source == PolicySource::none)
+    learned.assumed.emplace_back(
+        "the run did not offload (policy resident), as neither its log nor the job's offload: names a policy");
   check(job, learned.candidate, {});
-  check_same_policy(learned.candidate, log, learned.assumed);
   learned.sample = steady_step(log, job.batch.global, file);
   if (learned.sample.warm_up_only)
     learned.assumed.emplace_back("there are only a process' first lines: the step time holds the first iteration");

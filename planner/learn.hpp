@@ -11,9 +11,12 @@
 // T grows with x, so there is one such x or none: where optimizer and communication alone take longer than t, the log
 // is of another job, policy or cluster.
 //
+// Policy. That of the arguments which the run printed; where it printed none, the job's (logged_policy.hpp).
+//
 // Memory. Of each rank that reported: what it held after a step beyond Ebb's account (measured.resident_remainder), and
 // what its highest moment held on top (measured.peak_remainder), which is taken for activations. The largest of all
-// ranks, and never less than nothing: where Ebb counts more than was there, its figure stays.
+// ranks, and never less than nothing: where Ebb counts more than was there, its figure stays. Where Ebb
+// counts far more (5 % and 64 MiB), a warning says that the log seems to be another run's.
 #pragma once
 
 #include <optional>
@@ -22,6 +25,7 @@
 
 #include "models/job.hpp"
 #include "models/policy.hpp"
+#include "planner/logged_policy.hpp"
 #include "planner/training_log.hpp"
 
 namespace ebb {
@@ -55,12 +59,14 @@ struct LearnedMemory {
 struct Learned {
   Job job;  // with compute.step_seconds and measured
   Candidate candidate;
+  PolicySource policy_source = PolicySource::none;
   StepSample sample;
   Seconds step_seconds{0};
   std::optional<Seconds> optimizer_logged;  // where the log has timers: the slowest rank's median
   Seconds optimizer_predicted{0};
   std::vector<LearnedMemory> memory;
   std::vector<std::string> assumed;
+  std::vector<std::string> warnings;  // of what speaks against the log
 };
 
 /// What the job itself says of compute and measured is not asked. InputError at `file` where the log is not one of this

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kMebibyte = 1024.0 * 1024.0;
 constexpr double kMostSeconds = 1e7;
-constexpr double kMostMebibytes = 1e9;
+constexpr double kMostMebibytes = 1 << 30;  // 1 PiB, in MiB: no device has it
 
 /// The number that `text` begins with, after blanks; nullopt for "nan", "inf", and where there is none.
 std::optional<double> number_in(std::string_view text) {
@@ -35,10 +35,16 @@ std::optional<std::int64_t> count_behind(std::string_view text, std::string_view
   return static_cast<std::int64_t>(*value);
 }
 
-Bytes mebibytes_behind(std::string_view text, std::string_view key) {
-  const double value = behind(text, key).value_or(0);
-  if (!(value >= 0) || value > kMostMebibytes) return {0};
-  return {std::llround(value * kMebibyte)};
+/// nullopt: not there, or no size that a memory can have.
+std::optional<Bytes> mebibytes_behind(std::string_view text, std::string_view key) {
+  const auto value = behind(text, key);
+  if (!value || *value < 0 || *value > kMostMebibytes) return std::nullopt;
+  return Bytes{std::llround(*value * kMebibyte)};
+}
+
+/// As above, and 0 where the line does not have it.
+std::optional<Bytes> mebibytes_if_printed(std::string_view text, std::string_view key) {
+  return text.find(key) == std::string_view::npos ? std::optional(Bytes{0}) : mebibytes_behind(text, key);
 }
 
 /// Without terminal colours and titles: ESC [ ... letter.
@@ -126,12 +132,20 @@ class Reader {
     read.rank = *rank;
     read.iterations = *after;
     read.after_save = saved_;
-    read.allocated = mebibytes_behind(message, "| allocated:");
-    read.max_allocated = mebibytes_behind(message, "| max allocated:");
+    const auto allocated = mebibytes_behind(message, "| allocated:");
+    const auto max_allocated = mebibytes_behind(message, "| max allocated:");
     const bool old = message.find("| reserved:") == std::string_view::npos;
-    read.reserved = mebibytes_behind(message, old ? "| cached:" : "| reserved:");
-    read.max_reserved = mebibytes_behind(message, old ? "| max cached:" : "| max reserved:");
-    if (read.allocated.value > 0) log_.memory.push_back(read);
+    const auto reserved = mebibytes_if_printed(message, old ? "| cached:" : "| reserved:");
+    const auto max_reserved = mebibytes_if_printed(message, old ? "| max cached:" : "| max reserved:");
+    if (!allocated || allocated->value == 0 || !max_allocated || !reserved || !max_reserved) {
+      ++log_.memory_skipped;
+      return;
+    }
+    read.allocated = *allocated;
+    read.max_allocated = *max_allocated;
+    read.reserved = *reserved;
+    read.max_reserved = *max_reserved;
+    log_.memory.push_back(read);
   }
 
   void pauses(std::string_view text) {
@@ -144,9 +158,9 @@ class Reader {
   /// "Theoretical memory footprints: weight and optimizer=9884.48 MB, activation=1.00 MB, total=9885.48 MB".
   void theoretical(std::string_view text) {
     if (text.find("Theoretical memory footprints") == std::string_view::npos) return;
-    if (const Bytes state = mebibytes_behind(text, "weight and optimizer="); state.value > 0)
+    if (const auto state = mebibytes_behind(text, "weight and optimizer="); state && state->value > 0)
       log_.theoretical_state = state;
-    if (const Bytes total = mebibytes_behind(text, "total="); total.value > 0) log_.theoretical_total = total;
+    if (const auto total = mebibytes_behind(text, "total="); total && total->value > 0) log_.theoretical_total = total;
   }
 
   /// Timers have a colon behind the dots, arguments have none.

@@ -56,6 +56,7 @@ struct LoggedMemory {
 struct TrainingLog {
   std::vector<LoggedIterations> iterations;
   std::vector<LoggedMemory> memory;
+  std::int64_t memory_skipped = 0;                     // lines with a figure that is none: nan, cut off, above 1 PiB
   std::map<std::string, std::vector<Seconds>> timers;  // by name: the slowest rank's, each time they were printed
   std::map<std::string, std::string> arguments;        // as the run printed them: "seq_length"
   std::optional<Bytes> theoretical_state;              // weights, gradients and optimizer, by Megatron's own formula

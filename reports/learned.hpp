@@ -34,6 +34,8 @@ struct LearnReport {
   std::string log;
   std::string ebb_version;
   std::string policy;
+  std::string offload;      // the policy with its parameters, as an offload block has it
+  std::string policy_from;  // "log", "job", or "none": assumed
   Seconds iteration{0};
   Seconds deviation{0};
   std::int64_t lines = 0;
@@ -43,10 +45,12 @@ struct LearnReport {
   Seconds optimizer_predicted{0};
   std::optional<Seconds> optimizer_logged;
   std::vector<LearnedRank> ranks;
+  std::int64_t memory_left_out = 0;  // memory lines whose figures are none
   Bytes resident_remainder{0};
   Bytes peak_remainder{0};
   std::optional<Bytes> theoretical_state;  // Megatron's own formula, where the log has it
   std::vector<std::string> assumed;
+  std::vector<std::string> warnings;
   std::string job_file;  // where the job went; "": standard output, or nowhere (--json)
   std::string job_text;  // the job itself
 };

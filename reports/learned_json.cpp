@@ -26,6 +26,8 @@ std::string to_json(const LearnReport& report) {
   json["job"] = report.job;
   json["log"] = report.log;
   json["policy"] = report.policy;
+  json["offload"] = report.offload;
+  json["policy_from"] = report.policy_from;
   json["iteration_seconds"] = report.iteration.value;
   json["iteration_deviation_seconds"] = report.deviation.value;
   json["lines"] = report.lines;
@@ -40,10 +42,12 @@ std::string to_json(const LearnReport& report) {
   json["optimizer_logged_seconds"] = report.optimizer_logged ? Json(report.optimizer_logged->value) : Json(nullptr);
   json["ranks"] = Json::array();
   for (const LearnedRank& rank : report.ranks) json["ranks"].push_back(to_json(rank));
+  json["memory_lines_left_out"] = report.memory_left_out;
   json["resident_remainder_bytes"] = report.resident_remainder.value;
   json["peak_remainder_bytes"] = report.peak_remainder.value;
   json["theoretical_state_bytes"] = report.theoretical_state ? Json(report.theoretical_state->value) : Json(nullptr);
   json["assumed"] = report.assumed;
+  json["warnings"] = report.warnings;
   json["job_file"] = report.job_file.empty() ? Json(nullptr) : Json(report.job_file);
   json["job_yaml"] = report.job_text;
   json["ebb_version"] = report.ebb_version;

@@ -35,6 +35,8 @@ std::vector<std::string> lines_of(const LearnReport& report) {
                               report.lines, left_out_text(report.left_out)));
   lines.push_back(fmt::format("compute.step_seconds {}: what remains beside optimizer and communication under {}",
                               format_seconds(report.step_seconds), report.policy));
+  if (report.policy_from != "none")
+    lines.push_back(fmt::format("offload: {{{}}}, as the {} says", report.offload, report.policy_from));
   if (report.optimizer_logged)
     lines.push_back(fmt::format("its optimizer takes {} by the log's timers, {} as predicted",
                                 format_seconds(*report.optimizer_logged), format_seconds(report.optimizer_predicted)));
@@ -43,6 +45,9 @@ std::vector<std::string> lines_of(const LearnReport& report) {
     lines.push_back(rank_text(report.ranks[i]));
   if (report.ranks.size() > kMostRanks)
     lines.push_back(fmt::format("... and {} more ranks (--json has them)", report.ranks.size() - kMostRanks));
+  if (report.memory_left_out > 0)
+    lines.push_back(
+        fmt::format("memory lines left out, as a figure is missing, nan or above 1 PiB: {}", report.memory_left_out));
   if (!report.ranks.empty())
     lines.push_back(fmt::format("measured remainder: {} between steps, {} more in forward and backward",
                                 format_bytes(report.resident_remainder), format_bytes(report.peak_remainder)));
@@ -50,6 +55,7 @@ std::vector<std::string> lines_of(const LearnReport& report) {
     lines.push_back(fmt::format("Megatron's own formula: {} for weights, gradients and optimizer",
                                 format_bytes(*report.theoretical_state)));
   for (const std::string& what : report.assumed) lines.push_back("assumed: " + what);
+  for (const std::string& what : report.warnings) lines.push_back("warning: " + what);
   return lines;
 }
 

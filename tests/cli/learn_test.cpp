@@ -45,6 +45,36 @@ TEST_CASE("learn: the policy that the job names is the log's; -o takes the job, 
   CHECK(answer["device_peak_bytes"].get<double>() >= 0.999 * 23013504512);
 }
 
+TEST_CASE("learn: the log of an offloaded run is not taken for a resident one") {
+  const std::string log = "tests/data/logs/chunked-1.8b.log";
+  const Outcome learned = run_ebb("learn " + log + " " + kMeasured);
+  REQUIRE(learned.code == 0);
+  CHECK(holds(learned.err, "ebb: offload: {policy: chunked, chunk_numel: 1000000000}, as the log says\n"));
+  CHECK_FALSE(holds(learned.err, "did not offload"));
+  CHECK_FALSE(holds(learned.err, "warning"));
+  const auto resident =
+      write_job("resident.yaml", contents(EBB_SOURCE_DIR "/" + kMeasured) + "offload: {policy: resident}\n");
+  check_rejected("learn " + log + " " + resident.string(), 2, "the job has offload: {policy: resident}");
+}
+
+TEST_CASE("learn: a log without arguments whose memory is another policy's is warned of; broken lines are counted") {
+  std::string text;
+  for (int i = 1; i <= 4; ++i)
+    text += " iteration " + std::to_string(i) + "/4 | elapsed time per iteration (ms): 600.0 |\n";
+  text += "[Rank 0] (after 3 iterations) memory (MB) | allocated: 10589.39 | max allocated: nan | reserved: 1\n";
+  text += "[Rank 0] (after 4 iterations) memory (MB) | allocated: 10589.39 | max allocated: 21947.39 | reserved: 1\n";
+  const auto log = write_job("silent.log", text);
+  const Outcome said = run_ebb("learn " + log.string() + " " + kMeasured);
+  REQUIRE(said.code == 0);
+  CHECK(holds(said.err, "ebb: warning: rank 0 held 10.34 GiB between steps"));
+  CHECK(holds(said.err, "nan or above 1 PiB: 1\n"));
+  const auto json = nlohmann::json::parse(run_ebb("learn " + log.string() + " " + kMeasured + " --json").out);
+  CHECK(json["warnings"].size() == 1);
+  CHECK(json["memory_lines_left_out"] == 1);
+  CHECK(json["policy_from"] == "none");
+  CHECK(json["ranks"][0]["peak_bytes"] == 23013506417);  // 21947.39 MiB
+}
+
 TEST_CASE("learn: what cannot be learned from is refused") {
   const auto empty = write_job("empty.log", "hello\n");
   check_rejected("learn " + empty.string() + " " + kMeasured, 2, "none of its 1 lines is");

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -141,6 +142,97 @@ TEST_CASE("learn: what was learned before is not added again") {
   const Learned once = learn(job, log, "log");
   CHECK(learn(once.job, log, "log").job.measured == once.job.measured);
   CHECK(learn(once.job, log, "log").step_seconds.value == Approx(once.step_seconds.value).epsilon(1e-5));
+}
+
+TEST_CASE("learn: the policy is what the run printed of its arguments") {
+  const auto printed = [](const std::string& arguments) {
+    std::string text;
+    for (std::size_t at = 0; at < arguments.size();) {
+      const std::size_t end = std::min(arguments.find(',', at), arguments.size());
+      const std::string line = arguments.substr(at, end - at);
+      const std::size_t blank = line.find(' ');
+      text += fmt::format("  {} ............ {}\n", line.substr(0, blank), line.substr(blank + 1));
+      at = end + 1;
+    }
+    return printed_policy(read_training_log(text), "log");
+  };
+  CHECK_FALSE(printed("seq_length 2048,optimizer_offload_fraction 1.0"));
+  CHECK_FALSE(printed("offload_optimizer_states maybe"));
+  CHECK(printed("optimizer_cpu_offload False,optimizer_offload_fraction 1.0") == Candidate{});
+  // Pull request 6544.
+  CHECK(printed("offload_optimizer_states True,offload_optimizer_states_chunk_numel 0") ==
+        Candidate{.policy = Policy::full_reload});
+  CHECK(
+      printed("offload_optimizer_states True,offload_optimizer_states_chunk_numel 5000,optimizer_cpu_offload False") ==
+      Candidate{.policy = Policy::chunked, .chunk_numel = Numel{5000}});
+  // dev, whose old name of the switch gives one window.
+  CHECK(printed("chunked_optimizer_state_offload True,optimizer_state_offload_chunk_size_mb 128,"
+                "optimizer_state_offload_fraction 0.8") ==
+        Candidate{.policy = Policy::windowed, .chunk_size_mb = 128, .fraction = 0.8});
+  CHECK(printed("chunked_optimizer_state_offload False,offload_optimizer_states True,"
+                "optimizer_state_offload_chunk_size_mb 0,optimizer_state_offload_fraction 1.0") ==
+        Candidate{.policy = Policy::windowed});
+  // main.
+  CHECK(printed("optimizer_cpu_offload True,optimizer_offload_fraction 0.5") ==
+        Candidate{.policy = Policy::cpu_adam, .fraction = 0.5});
+  CHECK(printed("optimizer_cpu_offload True,optimizer_offload_fraction 0.0") == Candidate{});
+  CHECK_THROWS_WITH(printed("optimizer_cpu_offload True,chunked_optimizer_state_offload True"),
+                    Catch::Contains("optimizer_cpu_offload True beside chunked_optimizer_state_offload True"));
+  CHECK_THROWS_WITH(printed("offload_optimizer_states True,offload_optimizer_states_chunk_numel x"),
+                    Catch::Contains("log: ") && Catch::Contains("not a whole number"));
+}
+
+TEST_CASE("learn: where the job names no policy, or not all of it, the log's counts") {
+  const TrainingLog log = log_of("chunked-1.8b.log");
+  const Candidate ran{.policy = Policy::chunked, .chunk_numel = Numel{1'000'000'000}};
+  for (const Offload& offload : {Offload{}, Offload{.policy = Policy::chunked},
+                                 Offload{.policy = Policy::chunked, .chunk_numel = Numel{1'000'000'000}}}) {
+    const Learned learned = learn(measured_job(offload), log, "log");
+    CHECK(learned.candidate == ran);
+    CHECK(learned.policy_source == PolicySource::log);
+    CHECK(learned.warnings.empty());
+    CHECK(learned.job.offload == offload);
+  }
+  CHECK(learn(measured_job(), log_of("resident-1.8b.log"), "log").policy_source == PolicySource::none);
+  CHECK(learn(measured_job({.policy = Policy::resident}), log_of("resident-1.8b.log"), "log").policy_source ==
+        PolicySource::job);
+}
+
+TEST_CASE("learn: a job of another policy than the log's is refused, and both are named") {
+  const TrainingLog log = log_of("chunked-1.8b.log");
+  for (const auto& [offload, text] :
+       {std::pair{Offload{.policy = Policy::resident}, "the job has offload: {policy: resident}"},
+        std::pair{Offload{.policy = Policy::chunked, .chunk_numel = Numel{100'000'000}},
+                  "the job has offload: {policy: chunked, chunk_numel: 100000000}"},
+        std::pair{Offload{.policy = Policy::full_reload}, "the job has offload: {policy: full-reload}"}})
+    CHECK_THROWS_WITH(learn(measured_job(offload), log, "train.log"),
+                      Catch::Contains("train.log: by its arguments the run had offload: {policy: chunked, "
+                                      "chunk_numel: 1000000000}") &&
+                          Catch::Contains(text) && Catch::Contains("leave the job's offload: out"));
+}
+
+TEST_CASE("learn: a run that held far less than its policy is warned of, one that held a little less is not") {
+  TrainingLog silent = log_of("chunked-1.8b.log");
+  silent.arguments.clear();
+  const Learned learned = learn(measured_job(), silent, "log");
+  REQUIRE(learned.warnings.size() == 1);
+  // 10589.39 and 21947.39 MiB by the log.
+  CHECK_THAT(learned.warnings[0], Catch::Contains("rank 0 held 10.34 GiB between steps") &&
+                                      Catch::Contains("21.43 GiB at its peak") && Catch::Contains("another job") &&
+                                      Catch::Contains("without resident"));
+  CHECK(learn(measured_job(), log_of("resident-1.8b.log"), "log").warnings.empty());
+
+  const Job job = measured_job();
+  const PredictedMemory plain = predicted(job, {});
+  const double allocated = mib(plain.allocated);
+  const double peak = mib(plain.peak_allocated);
+  CHECK(learn(job, made(600, job, 0.951 * allocated, 0.951 * peak), "log").warnings.empty());
+  CHECK(learn(job, made(600, job, 0.949 * allocated, peak), "log").warnings.size() == 1);
+  CHECK(learn(job, made(600, job, allocated, 0.949 * peak), "log").warnings.size() == 1);
+  // After the first line the optimizer's state is there, but the highest moment was before.
+  TrainingLog early = made(600, job, allocated, 0.8 * peak);
+  early.memory[0].iterations = 1;
+  CHECK(learn(job, early, "log").warnings.empty());
 }
 
 TEST_CASE("learn: logs of another job are refused") {

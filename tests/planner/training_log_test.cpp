@@ -95,6 +95,28 @@ TEST_CASE("training log: older words, nonsense, and what only looks like a figur
   CHECK(none.lines == 10);
 }
 
+TEST_CASE("training log: a memory line with a figure that is none is left out and counted") {
+  const auto of = [](const std::string& figures) {
+    return read_training_log("[Rank 0] (after 2 iterations) memory (MB) | " + figures + "\n");
+  };
+  for (const char* figures :
+       {"allocated: 10.0 | max allocated: nan | reserved: 30.0 | max reserved: 30.0",
+        "allocated: inf | max allocated: 20.0 | reserved: 30.0 | max reserved: 30.0",
+        "allocated: 10.0 | max allocated: -1.0 | reserved: 30.0 | max reserved: 30.0",
+        "allocated: 10.0 | max allocated: 1073741825.0 | reserved: 30.0 | max reserved: 30.0",  // 2^50 bytes and 1 MiB
+        "allocated: 10.0 | max allocated: 1e300 | reserved: 30.0 | max reserved: 30.0",
+        "allocated: 10.0 | max allocated: 1e999 | reserved: 30.0 | max reserved: 30.0",
+        "allocated: 10.0 | max allocated: 20.0 | reserved: 30.0 | max reserved: nan", "allocated: 10.0 | max alloc"}) {
+    CAPTURE(figures);
+    CHECK(of(figures).memory.empty());
+    CHECK(of(figures).memory_skipped == 1);
+  }
+  const TrainingLog most = of("allocated: 10.0 | max allocated: 1073741824.0");
+  REQUIRE(most.memory.size() == 1);
+  CHECK(most.memory[0].max_allocated == Bytes{std::int64_t{1} << 50});
+  CHECK(most.memory_skipped == 0);
+}
+
 TEST_CASE("training log: timers have a colon behind their dots, arguments have none") {
   const TrainingLog log = read_training_log(
       "  seq_length ...................................... 4096\n  data_path ......... ['a b', 'c']\n"
