@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -59,7 +60,7 @@ TEST_CASE("training log: prefixes, colours, carriage returns and messages that s
   for (const char* word : {"", "[default7]:", "0: ", "[node3:1]: ", "worker-0 | ", "\033[32m7:\033[0m "}) {
     const std::string prefix = word;
     CAPTURE(prefix);
-    const TrainingLog log = read_training_log(prefix + " iteration       10/    20 | " + figures + "\r\n");
+    const TrainingLog log = read_training_log(fmt::format("{} iteration       10/    20 | {}\r\n", prefix, figures));
     REQUIRE(log.iterations.size() == 1);
     CHECK(log.iterations[0].last == 10);
     CHECK(log.iterations[0].global_batch == 8);
@@ -134,7 +135,7 @@ TEST_CASE("training log: the logs of the measured runs") {
   CHECK(resident.iterations[4].each.value == Approx(0.5152).epsilon(1e-4));
   REQUIRE(resident.memory.size() == 2);
   CHECK(std::abs(resident.memory[1].max_allocated.value - 42863197696) < 10486);  // printed to 0.01 MiB
-  CHECK(resident.theoretical_state == Bytes{static_cast<std::int64_t>(31186.2 * 1048576 + 0.5)});
+  CHECK(resident.theoretical_state == Bytes{std::llround(31186.2 * 1048576)});
   CHECK(resident.timers.at("optimizer").size() == 5);
   CHECK(resident.arguments.at("num_layers") == "24");
 
