@@ -256,15 +256,15 @@ TEST_CASE("windowed without a limit is one chunk, the largest: only smaller ones
     if (n.change == "next smaller chunk") smaller = n.candidate.chunk_size_mb.value_or(0);
   }
   REQUIRE(smaller > 0);
-  // The other way round: no limit is larger than any limit.
-  Candidate limited = whole;
-  limited.chunk_size_mb = smaller;
-  bool larger = false;
-  for (const reports::Neighbour& n : explain(job, evaluate(job, limited), std::nullopt).neighbours) {
-    if (n.change == "next smaller chunk") CHECK(n.candidate.chunk_size_mb.value_or(0) > 0);
-    larger = larger || (n.change == "next larger chunk" && n.candidate.chunk_size_mb == 0);
+  // The other way round: no limit is not below the least one, where every shard is a chunk of its own already.
+  Candidate least = whole;
+  least.chunk_size_mb = 1;
+  std::int64_t larger = -1;
+  for (const reports::Neighbour& n : explain(job, evaluate(job, least), std::nullopt).neighbours) {
+    CHECK(n.change != "next smaller chunk");
+    if (n.change == "next larger chunk") larger = n.candidate.chunk_size_mb.value_or(-1);
   }
-  CHECK(larger);
+  CHECK(larger > 1);
 }
 
 TEST_CASE("what-ifs keep to the Megatron asked for, and lack what the search of a plan finds lacking") {
