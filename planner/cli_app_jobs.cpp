@@ -108,6 +108,7 @@ void add_explain(CommandLine& line) {
   add_text(*command, "--fraction", o.candidate.fraction, "part of the state that moves (windowed, cpu-adam)", "F");
   add_text(*command, "--slots", o.candidate.slots, "device slots, 2 or more (pipelined)", "D");
   add_budgets(*command, o.budget, o.host_budget);
+  add_megatron(*command, o.megatron);
   add_settings(*command, o.settings);
   add_json(*command, o.json);
   command->footer("Example: ebb explain models/jobs/llama3-8b-hgx-h200.yaml --phase step");

@@ -1,7 +1,8 @@
-// `ebb explain JOB [--phase P]`: where the numbers come from. Without a phase: where the step goes, what decides it,
-// and what would change the answer (explain.hpp), and each phase of the job's life with its peak. For one phase: what
-// is alive at its peak, how that comes about, and the curve of live bytes over the step.
+// `ebb explain JOB [--phase P] [--megatron M]`: where the numbers come from. Without a phase: where the step goes, what
+// decides it, and what would change the answer (explain.hpp), and each phase of the job's life with its peak. For one
+// phase: what is alive at its peak, how that comes about, and the curve of live bytes over the step.
 #include <algorithm>
+#include <utility>
 
 #include "models/nearest.hpp"
 #include "planner/cli.hpp"
@@ -9,6 +10,7 @@
 #include "planner/cli_talk.hpp"
 #include "planner/explain.hpp"
 #include "planner/life.hpp"
+#include "planner/recommend.hpp"
 #include "reports/answer_json.hpp"
 #include "reports/answer_text.hpp"
 #include "reports/explain.hpp"
@@ -24,7 +26,7 @@ struct Choice {
 };
 
 /// The command line's, else what `ebb plan` recommends (or, when nothing fits, what needs least).
-Choice choose(const Job& job, const ExplainOptions& options) {
+Choice choose(const Job& job, const ExplainOptions& options, Megatron megatron) {
   Choice choice;
   if (options.candidate.policy) {
     choice.candidate = candidate_from(options.candidate, job);
@@ -32,15 +34,28 @@ Choice choose(const Job& job, const ExplainOptions& options) {
     if (options.phase) return choice;
   }
   SearchOptions how;
+  how.megatron = megatron;
   how.cures = false;
+  how.likely = true;  // as `ebb plan`, so that what does not fit needs the same here
   const SearchResult result = shown_search(job, how);
   if (result.recommended) choice.recommended = result.candidates[*result.recommended];
   if (options.candidate.policy) return choice;
   if (choice.recommended) return {choice.recommended->candidate, "as ebb plan recommends", choice.recommended};
   const auto least =
-      std::min_element(result.candidates.begin(), result.candidates.end(),
-                       [](const Answer& a, const Answer& b) { return a.device_reserved < b.device_reserved; });
+      std::min_element(result.candidates.begin(), result.candidates.end(), [](const Answer& a, const Answer& b) {
+        // What can be deployed first: the others are no help to the Megatron asked for.
+        return std::pair(!a.deployable, a.device_reserved) < std::pair(!b.deployable, b.device_reserved);
+      });
   return {least->candidate, "nothing fits: this needs least", std::nullopt};
+}
+
+/// With what the Megatron asked for says of it.
+Answer evaluated(const Job& job, const Candidate& candidate, Megatron megatron) {
+  Answer answer = evaluate(job, candidate);
+  if (accepts(megatron, candidate.policy)) return answer;
+  answer.deployable = false;
+  answer.reason = obstacle_of(answer, device_budget_of(job), host_budget_of(job));
+  return answer;
 }
 
 std::string phase_named(std::string name) {
@@ -56,13 +71,15 @@ std::string phase_named(std::string name) {
 }  // namespace
 
 int run_explain(const ExplainOptions& options) {
+  Megatron megatron = Megatron::any;
+  if (options.megatron) megatron = parse_megatron(*options.megatron, Place{"--megatron"});
   Job job = load_job_argument(options.job, options.settings);
   set_budgets(job, options.budget, options.host_budget);
-  check(job);
+  check(job, megatron);
   reports::ExplainReport report;
   if (options.phase) report.phase = phase_named(*options.phase);
-  const Choice choice = choose(job, options);
-  const Answer answer = evaluate(job, choice.candidate);
+  const Choice choice = choose(job, options, megatron);
+  const Answer answer = evaluated(job, choice.candidate, megatron);
   const Life life = life_of(job, answer);
   report.header = header_of(job);
   report.candidate = report_of(answer);
@@ -75,7 +92,7 @@ int run_explain(const ExplainOptions& options) {
       throw InputError(Place{"--phase"}, "this job has no phase \"" + *report.phase + "\"",
                        "ebb explain without --phase lists those it has");
   } else {
-    report.explanation = explain(job, answer, choice.recommended);
+    report.explanation = explain(job, answer, choice.recommended, megatron);
   }
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return 0;

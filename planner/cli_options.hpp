@@ -77,7 +77,7 @@ struct ExplainOptions {
   std::string job;
   std::optional<std::string> phase;
   CandidateOptions candidate;
-  std::optional<std::string> budget, host_budget;
+  std::optional<std::string> budget, host_budget, megatron;
   Settings settings;
   bool json = false;
 };

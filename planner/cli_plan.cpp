@@ -70,6 +70,7 @@ int run_plan(const PlanOptions& options) {
   if (options.objective) how.objective = parse_objective(*options.objective, Place{"--objective"});
   reports::PlanReport report;
   report.objective = name_of(how.objective);
+  if (how.megatron != Megatron::any) report.megatron = name_of(how.megatron);
   const Start start = job.checkpoint.start;
   if (options.robust) job = at_its_worst(job, report.worst_case);
 

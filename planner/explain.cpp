@@ -18,7 +18,8 @@ std::string text_of(const Candidate& candidate) {
     case Policy::chunked:
       return fmt::format("{} {}", name, candidate.chunk_numel.value);
     case Policy::windowed:
-      return fmt::format("{} {} MiB, {}", name, candidate.chunk_size_mb, percent());
+      return fmt::format("{} {} MiB{}, {}", name, candidate.chunk_size_mb,
+                         candidate.chunk_size_mb == 0 ? " (all at once)" : "", percent());
     case Policy::cpu_adam:
       return fmt::format("{} {}", name, percent());
     case Policy::pipelined:
@@ -27,7 +28,8 @@ std::string text_of(const Candidate& candidate) {
   return name;
 }
 
-reports::Explanation explain(const Job& job, const Answer& answer, const std::optional<Answer>& recommended) {
+reports::Explanation explain(const Job& job, const Answer& answer, const std::optional<Answer>& recommended,
+                             Megatron megatron) {
   Evaluator evaluator(job);
   reports::Explanation result;
   const SlowestRank slowest = evaluator.slowest(answer.candidate);
@@ -38,7 +40,7 @@ reports::Explanation explain(const Job& job, const Answer& answer, const std::op
   result.memory = memory_bound(evaluator, answer);
   result.neighbours = neighbours_of(evaluator, answer);
   result.shard = shard_limit(evaluator, answer.candidate);
-  result.what_ifs = what_ifs(job, recommended);
+  result.what_ifs = what_ifs(job, recommended, megatron);
   return result;
 }
 

@@ -23,7 +23,9 @@ inline constexpr std::size_t kMostPathSegments = 12;
 inline constexpr std::size_t kMostPathOperations = 1000;
 
 /// `answer`: of the candidate to explain. `recommended`: what search() recommends for the job, with which the what-ifs
-/// are compared; nullopt: nothing. Preconditions: check(job) passed, the candidate is in range. Deterministic.
-reports::Explanation explain(const Job& job, const Answer& answer, const std::optional<Answer>& recommended);
+/// are compared; nullopt: nothing. `megatron`: the one that was searched for. Preconditions: check(job, megatron)
+/// passed, the candidate is in range. Deterministic.
+reports::Explanation explain(const Job& job, const Answer& answer, const std::optional<Answer>& recommended,
+                             Megatron megatron = Megatron::any);
 
 }  // namespace ebb

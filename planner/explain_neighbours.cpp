@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "models/quantity_text.hpp"
 #include "planner/candidate_report.hpp"
@@ -22,10 +23,13 @@ struct Axis {
   double (*value)(const Candidate& candidate);
 };
 
-constexpr Axis kChunk = {
-    "next smaller chunk", "next larger chunk", [](const Candidate& c) {
-      return static_cast<double>(c.policy == Policy::windowed ? c.chunk_size_mb : c.chunk_numel.value);
-    }};
+/// Windowed with 0 MiB has no limit: all that moves is one chunk, the largest there is (chunking.cpp).
+double chunk_of(const Candidate& c) {
+  if (c.policy != Policy::windowed) return static_cast<double>(c.chunk_numel.value);
+  return c.chunk_size_mb == 0 ? std::numeric_limits<double>::infinity() : static_cast<double>(c.chunk_size_mb);
+}
+
+constexpr Axis kChunk = {"next smaller chunk", "next larger chunk", chunk_of};
 constexpr Axis kFraction = {"a smaller fraction", "a larger fraction", [](const Candidate& c) { return c.fraction; }};
 constexpr Axis kSlots = {"one slot less", "one slot more", [](const Candidate& c) { return double{1} * c.slots; }};
 

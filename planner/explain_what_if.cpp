@@ -78,7 +78,7 @@ std::string first_problem(const InputError& error) {
   return text.substr(0, text.find('\n'));
 }
 
-reports::WhatIf outcome_of(const Job& job, const Change& change, const std::optional<Answer>& now) {
+reports::WhatIf outcome_of(const Job& job, const Change& change, const std::optional<Answer>& now, Megatron megatron) {
   reports::WhatIf result;
   result.change = change.text;
   result.note = change.refused;
@@ -86,8 +86,9 @@ reports::WhatIf outcome_of(const Job& job, const Change& change, const std::opti
   Job changed = job;
   change.apply(changed);
   try {
-    check(changed);
-    const SearchResult found = search(changed, {.cures = false});
+    check(changed, megatron);
+    // Replayed like `ebb plan`: by bounds alone what does not fit would seem to lack less than it does.
+    const SearchResult found = search(changed, {.megatron = megatron, .cures = false, .likely = true});
     result.differs = found.recommended.has_value() != now.has_value();
     if (!found.recommended) {
       result.note = "nothing fits: " + found.shortfall;
@@ -107,12 +108,12 @@ reports::WhatIf outcome_of(const Job& job, const Change& change, const std::opti
 
 }  // namespace
 
-std::vector<reports::WhatIf> what_ifs(const Job& job, const std::optional<Answer>& recommended) {
+std::vector<reports::WhatIf> what_ifs(const Job& job, const std::optional<Answer>& recommended, Megatron megatron) {
   const std::vector<Change> changes = changes_of(job);
   std::vector<std::future<reports::WhatIf>> running;
   running.reserve(changes.size());
   for (const Change& change : changes)
-    running.push_back(std::async(std::launch::async, [&] { return outcome_of(job, change, recommended); }));
+    running.push_back(std::async(std::launch::async, [&] { return outcome_of(job, change, recommended, megatron); }));
   std::vector<reports::WhatIf> results;
   results.reserve(running.size());
   for (std::future<reports::WhatIf>& result : running) results.push_back(result.get());

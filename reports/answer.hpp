@@ -76,6 +76,7 @@ struct PlanReport {
   std::string shortfall;                   // when nothing is recommended
   std::vector<std::string> cures;
   std::string next_command;
+  std::string megatron;  // the one asked for; "" for any
 };
 
 struct SimulateReport {

@@ -132,7 +132,8 @@ std::string Narrow::write(const Style& style) const {
   std::string text = answer_lines(report_, style) + "\n" + wrapped(job_line(report_.header), 2) + table(style);
   text += style.dim(kLegend) + "\n" + style.dim(kExcludedShort) + "\n";
   if (!report_.next_command.empty()) text += wrapped(fmt::format("Next: {}", report_.next_command), 2, "\\");
-  std::string also = "Also: ebb explain JOB (why), ebb plan JOB --all (all figures";
+  const std::string job = report_.megatron.empty() ? "JOB" : "JOB --megatron " + report_.megatron;
+  std::string also = fmt::format("Also: ebb explain {0} (why), ebb plan {0} --all (all figures", job);
   if (rows_.left_out > 0) also += fmt::format(", {} more rows", rows_.left_out);
   also += report_.recommended ? "), --format yaml|bridge|verl" : ")";
   return text + wrapped(also, 2);

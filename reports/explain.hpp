@@ -66,7 +66,7 @@ struct ShardLimit {
   std::vector<std::string> without_effect;  // ... and those that do not
 };
 
-/// What no schedule on this hardware can be below.
+/// What no schedule on this hardware that moves what the candidate moves can be below.
 struct LowerBound {
   std::string name;
   Seconds time{0};
@@ -99,7 +99,7 @@ struct Explanation {
   Bottleneck bottleneck;
   Seconds optimizer{0};            // the step phase
   Seconds added{0};                // over resident's step
-  std::vector<LowerBound> bounds;  // of the step phase
+  std::vector<LowerBound> bounds;  // of the step phase, for the bytes that the candidate moves in it
   MemoryBound memory;
   std::vector<Neighbour> neighbours;
   ShardLimit shard;

@@ -18,7 +18,11 @@ std::string title(const char* text, const Style& style) { return fmt::format("\n
 
 std::string described(const Candidate& c) {
   const std::string parameters = parameters_of(c);
-  return parameters == "-" ? c.policy : fmt::format("{} {}", c.policy, parameters);
+  if (parameters == "-") return c.policy;
+  // As much as there is, not the least: 0 is no limit.
+  const std::string size = c.chunk_size_mb == 0 ? "0 MiB (all at once)" : "";
+  return fmt::format("{} {}", c.policy,
+                     size.empty() ? parameters : size + parameters.substr(parameters.find("MiB") + 3));
 }
 
 void append_path(std::string& text, const Explanation& e, const Style& style) {
@@ -43,24 +47,31 @@ void append_path(std::string& text, const Explanation& e, const Style& style) {
   text += wrapped(e.bottleneck.sentence);
 }
 
+/// Each bound before what is achieved, and for what it holds.
 void append_bounds(std::string& text, const Explanation& e, const Candidate& c, const Style& style) {
   text += title("What no schedule can be below", style);
-  text += wrapped(fmt::format("step phase: {}; the whole step: {} more than resident's", format_seconds(e.optimizer),
-                              format_seconds(e.added)),
-                  2);
+  text +=
+      wrapped(fmt::format("the step phase, for the bytes that {} moves in it (another policy, fraction or chunk may "
+                          "move others), takes at least",
+                          described(c)),
+              2);
   Seconds highest{0};
   for (const LowerBound& bound : e.bounds) {
     text += wrapped(fmt::format("  {}: {} for {}", bound.name, format_seconds(bound.time), bound.origin), 4);
     highest = std::max(highest, bound.time);
   }
+  std::string achieved = fmt::format("  achieved: {}", format_seconds(e.optimizer));
   if (highest.value > 0)
-    text +=
-        fmt::format("  the step phase takes {:.2f} times the highest of these\n", e.optimizer.value / highest.value);
-  text += wrapped(fmt::format("memory: {} allocated at the peak; with no optimizer state on the device at all it would "
-                              "be {} (rank {}), {} less",
-                              format_bytes(c.device_peak), format_bytes(e.memory.least), e.memory.rank,
-                              format_bytes(c.device_peak - e.memory.least)),
+    achieved += fmt::format(", {:.2f} times the highest of these", e.optimizer.value / highest.value);
+  text +=
+      wrapped(fmt::format("{}; the whole step takes {} more than resident's", achieved, format_seconds(e.added)), 4);
+  text += wrapped(fmt::format("memory, under any policy, is at least {} at the peak: with no optimizer state on the "
+                              "device at all (rank {})",
+                              format_bytes(e.memory.least), e.memory.rank),
                   2);
+  text += wrapped(fmt::format("  achieved: {} allocated at the peak, {} more", format_bytes(c.device_peak),
+                              format_bytes(c.device_peak - e.memory.least)),
+                  4);
 }
 
 void append_neighbours(std::string& text, const Explanation& e, const Style& style) {

@@ -61,27 +61,28 @@ Json explanation() {
                                  {"seconds", seconds("The step phase takes no less."), required},
                                  {"origin", text("Where that comes from."), required}});
   const Json memory =
-      object("What no schedule can be below.",
+      object("What no schedule, of whatever policy, can be below.",
              {{"least_bytes", bytes("Allocated at the peak with no optimizer state on the device."), required},
               {"peak_bytes", bytes("... and with this candidate."), required},
               {"rank", integer("Global rank."), required}});
   const Json neighbour = object("", {{"change", text("Against the explained one."), required},
                                      {"verdict", text("What that costs or gains."), required},
                                      {"candidate", object("", candidate_fields()), required}});
-  return object("Why the step takes what it takes.",
-                {{"rank", integer("The slowest: the path is its."), required},
-                 {"step_seconds", seconds("Its step."), required},
-                 {"segments", list("The path that the step took, alike operations together.", segment()), required},
-                 {"path_operations", integer("Operations of the whole path."), required},
-                 {"path", list("The first of them.", path_operation()), required},
-                 {"bottleneck", bottleneck, required},
-                 {"optimizer_seconds", seconds("The step phase."), required},
-                 {"added_seconds", seconds("Over the step of resident."), required},
-                 {"bounds", list("What no schedule on this hardware can be below.", bound), required},
-                 {"memory", memory, required},
-                 {"neighbours", list("Candidates beside it.", neighbour), required},
-                 {"shard", shard_limit(), required},
-                 {"what_ifs", list("The job changed in one way, searched again.", what_if()), required}});
+  return object(
+      "Why the step takes what it takes.",
+      {{"rank", integer("The slowest: the path is its."), required},
+       {"step_seconds", seconds("Its step."), required},
+       {"segments", list("The path that the step took, alike operations together.", segment()), required},
+       {"path_operations", integer("Operations of the whole path."), required},
+       {"path", list("The first of them.", path_operation()), required},
+       {"bottleneck", bottleneck, required},
+       {"optimizer_seconds", seconds("The step phase."), required},
+       {"added_seconds", seconds("Over the step of resident."), required},
+       {"bounds", list("What no schedule on this hardware that moves as much can be below.", bound), required},
+       {"memory", memory, required},
+       {"neighbours", list("Candidates beside it.", neighbour), required},
+       {"shard", shard_limit(), required},
+       {"what_ifs", list("The job changed in one way, searched again.", what_if()), required}});
 }
 
 }  // namespace

@@ -124,3 +124,17 @@ TEST_CASE("a score without a modelled case has no errors, not errors of 0") {
   REQUIRE(outcome.code == 0);
   CHECK(nlohmann::json::parse(outcome.out).at("peak").at("median").is_null());
 }
+
+TEST_CASE("explain takes the Megatron of plan, whose last line names it, and explains the same candidate") {
+  const std::string job = "llama3-8b-hgx-h200 --megatron main";
+  const Outcome plan = run_ebb("plan " + job);
+  CHECK(holds(plan.out, "Also: ebb explain JOB --megatron main (why)"));
+  CHECK(holds(run_ebb("plan llama3-8b-hgx-h200").out, "Also: ebb explain JOB (why)"));
+  const auto planned = nlohmann::json::parse(run_ebb("plan " + job + " --json").out).at("recommendation");
+  const auto explained = nlohmann::json::parse(run_ebb("explain " + job + " --json").out);
+  for (const char* key : {"policy", "flags", "step_seconds", "deployable"}) CHECK(explained.at(key) == planned.at(key));
+  const auto asked = nlohmann::json::parse(
+      run_ebb("explain " + job + " --policy windowed --chunk-size-mb 128 --phase step --json").out);
+  CHECK(asked.at("deployable") == false);
+  check_rejected("explain llama3-8b-hgx-h200 --megatron mian", 2, "main");
+}

@@ -245,3 +245,46 @@ TEST_CASE("what-ifs give what the changed job is recommended") {
   REQUIRE(link.step);
   CHECK(*link.step < pick->step);
 }
+
+TEST_CASE("windowed without a limit is one chunk, the largest: only smaller ones stand beside it") {
+  const Job job = library_job("measured-1.8b-1xh200");
+  check(job);
+  const Candidate whole{.policy = Policy::windowed, .chunk_size_mb = 0, .fraction = 0.5};
+  std::int64_t smaller = 0;
+  for (const reports::Neighbour& n : explain(job, evaluate(job, whole), std::nullopt).neighbours) {
+    CHECK(n.change != "next larger chunk");
+    if (n.change == "next smaller chunk") smaller = n.candidate.chunk_size_mb.value_or(0);
+  }
+  REQUIRE(smaller > 0);
+  // The other way round: no limit is not below the least one, where every shard is a chunk of its own already.
+  Candidate least = whole;
+  least.chunk_size_mb = 1;
+  std::int64_t larger = -1;
+  for (const reports::Neighbour& n : explain(job, evaluate(job, least), std::nullopt).neighbours) {
+    CHECK(n.change != "next smaller chunk");
+    if (n.change == "next larger chunk") larger = n.candidate.chunk_size_mb.value_or(-1);
+  }
+  CHECK(larger > 1);
+}
+
+TEST_CASE("what-ifs keep to the Megatron asked for, and lack what the search of a plan finds lacking") {
+  const Job job = library_job("llama3-8b-hgx-h200");
+  check(job, Megatron::main);
+  const SearchResult now = search(job, {.megatron = Megatron::main, .cures = false});
+  REQUIRE(now.recommended);
+  const Answer& pick = now.candidates[*now.recommended];
+  const reports::Explanation e = explain(job, pick, pick, Megatron::main);
+
+  // Anyone's would be windowed, which main does not have.
+  const reports::WhatIf& link = what_if(e, "twice as fast");
+  CHECK(link.recommendation.find("cpu-adam") != std::string::npos);
+  CHECK(what_if(explain(job, pick, pick), "twice as fast").recommendation.find("windowed") != std::string::npos);
+
+  for (const Megatron megatron : {Megatron::any, Megatron::main}) {
+    Job tighter = job;
+    tighter.budget.device = Bytes{device_budget_of(job).value / 100 * 90};
+    const SearchResult planned = search(tighter, {.megatron = megatron, .likely = true});  // as `ebb plan`
+    REQUIRE_FALSE(planned.recommended);
+    CHECK(what_if(explain(job, pick, pick, megatron), "10 % less").note == "nothing fits: " + planned.shortfall);
+  }
+}
