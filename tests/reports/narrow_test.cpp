@@ -146,7 +146,8 @@ TEST_CASE("an explanation's text names every part that is there and keeps the wi
     CHECK(width_of(line) <= 100);
   }
   for (const char* part :
-       {"100.0 %", "takes 75.0 % of the step", "2.00 times the highest", "20.00 GiB", "10.00 GiB less",
+       {"100.0 %", "takes 75.0 % of the step", "2.00 times the highest", "is at least 20.00 GiB at the peak",
+        "30.00 GiB allocated at the peak, 10.00 GiB more",
         "next smaller chunk, chunked 400000000: a step 2.000 ms longer", "that shard is a chunk of its own",
         "--tensor-model-parallel-size 2 would make it 250,000,000",
         "twice as fast: windowed 128 MiB, 80 %, step 1.800 s", "no valid job: so"})
