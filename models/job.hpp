@@ -75,6 +75,7 @@ struct Offload {
   std::optional<std::int64_t> chunk_size_mb{};
   std::optional<double> fraction{};
   std::optional<int> slots{};
+  std::optional<Bytes> cap{};
 
   bool operator==(const Offload&) const = default;
 };

@@ -83,6 +83,7 @@ void write_offload(const Offload& offload, YamlWriter& writer) {
   if (offload.chunk_size_mb) writer.field("chunk_size_mb", *offload.chunk_size_mb);
   if (offload.fraction) writer.field("fraction", *offload.fraction);
   if (offload.slots) writer.field("slots", std::int64_t{*offload.slots});
+  if (offload.cap) writer.field("cap", exact_text(*offload.cap));
   writer.close();
 }
 

@@ -145,11 +145,12 @@ void check_offload(const YamlFields& fields, const Offload& offload) {
     if (find_fixed(fields, key) != nullptr && !used)
       throw InputError(fields.place_of(key), fmt::format("the policy {} has no {}", name_of(policy), key), cure);
   };
-  unused("chunk_numel", policy == Policy::chunked || policy == Policy::pipelined,
+  unused("chunk_numel", policy == Policy::chunked || policy == Policy::pipelined || policy == Policy::tidal,
          "leave it out (windowed takes chunk_size_mb)");
   unused("chunk_size_mb", policy == Policy::windowed, "leave it out (chunked takes chunk_numel)");
   unused("fraction", policy == Policy::windowed || policy == Policy::cpu_adam, "leave it out");
   unused("slots", policy == Policy::pipelined, "leave it out (only pipelined has slots)");
+  unused("cap", policy == Policy::tidal, "leave it out (only tidal has a cap; budget.device holds for every policy)");
 }
 
 Offload read_offload(const YamlFields& fields) {
@@ -177,6 +178,7 @@ Offload read_offload(const YamlFields& fields) {
     fields.count("slots", slots, 1, 1024);
     offload.slots = static_cast<int>(slots);
   }
+  if (const YamlNode* node = find_fixed(fields, "cap")) offload.cap = parse_bytes(node->text, node->place);
   check_offload(fields, offload);
   return offload;
 }
@@ -280,7 +282,8 @@ Job read_job(const YamlNode& node, const std::string& file) {
     job.precision = read_precision(*block);
   if (const auto block = fields.nested("recompute", {"granularity", "method", "layers", "modules"}))
     job.recompute = read_recompute(*block);
-  if (const auto block = fields.nested("offload", {"policy", "chunk_numel", "chunk_size_mb", "fraction", "slots"}))
+  if (const auto block =
+          fields.nested("offload", {"policy", "chunk_numel", "chunk_size_mb", "fraction", "slots", "cap"}))
     job.offload = read_offload(*block);
   if (const auto block = fields.nested("budget", {"device", "host"})) job.budget = read_budget(*block);
   if (const auto block = fields.nested("compute", {"step_seconds", "attention", "adam", "adam_by_policy"}))

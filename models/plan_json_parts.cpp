@@ -3,15 +3,17 @@
 namespace ebb::json_parts {
 
 Json candidate_json(const Candidate& candidate) {
-  return {{"policy", name_of(candidate.policy)},
-          {"chunk_numel", candidate.chunk_numel.value},
-          {"chunk_size_mb", candidate.chunk_size_mb},
-          {"fraction", candidate.fraction},
-          {"slots", candidate.slots}};
+  Json json = {{"policy", name_of(candidate.policy)},
+               {"chunk_numel", candidate.chunk_numel.value},
+               {"chunk_size_mb", candidate.chunk_size_mb},
+               {"fraction", candidate.fraction},
+               {"slots", candidate.slots}};
+  if (candidate.cap.value > 0) json["cap"] = candidate.cap.value;
+  return json;
 }
 
 Candidate read_candidate(const JsonValue& json) {
-  json.require_keys({"policy", "chunk_numel", "chunk_size_mb", "fraction", "slots"});
+  json.require_keys({"policy", "chunk_numel", "chunk_size_mb", "fraction", "slots", "cap"});
   Candidate candidate;
   candidate.policy = json.at("policy").one_of<Policy>(static_cast<int>(kPolicies.size()));
   candidate.chunk_numel = {json.at("chunk_numel").integer(0, kMost)};
@@ -19,6 +21,7 @@ Candidate read_candidate(const JsonValue& json) {
   candidate.fraction = json.at("fraction").number();
   if (!(candidate.fraction > 0 && candidate.fraction <= 1)) json.at("fraction").reject("not in (0, 1]");
   candidate.slots = static_cast<int>(json.at("slots").integer(0, 1 << 20));
+  if (json.has("cap")) candidate.cap = {json.at("cap").integer(0, kMost)};
   return candidate;
 }
 

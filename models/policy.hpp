@@ -9,11 +9,11 @@
 
 namespace ebb {
 
-/// One lowering each (planner/lower_*.cpp). `tidal` follows in its own issue.
-enum class Policy : std::uint8_t { resident, full_reload, chunked, windowed, cpu_adam, pipelined };
+/// One lowering each (planner/lower_*.cpp).
+enum class Policy : std::uint8_t { resident, full_reload, chunked, windowed, cpu_adam, pipelined, tidal };
 
-inline constexpr std::array kPolicies = {Policy::resident, Policy::full_reload, Policy::chunked,
-                                         Policy::windowed, Policy::cpu_adam,    Policy::pipelined};
+inline constexpr std::array kPolicies = {Policy::resident, Policy::full_reload, Policy::chunked, Policy::windowed,
+                                         Policy::cpu_adam, Policy::pipelined,   Policy::tidal};
 
 constexpr std::string_view name_of(Policy policy) {
   switch (policy) {
@@ -29,6 +29,8 @@ constexpr std::string_view name_of(Policy policy) {
       return "cpu-adam";
     case Policy::pipelined:
       return "pipelined";
+    case Policy::tidal:
+      return "tidal";
   }
   return "";
 }
@@ -36,10 +38,11 @@ constexpr std::string_view name_of(Policy policy) {
 /// A policy and the parameters it uses; the others stay at their neutral value.
 struct Candidate {
   Policy policy = Policy::resident;
-  Numel chunk_numel{0};            // chunked: N; pipelined: exact elements per slot
+  Numel chunk_numel{0};            // chunked: N; pipelined, tidal: exact elements per piece
   std::int64_t chunk_size_mb = 0;  // windowed: MiB of moments per chunk; 0: one window
   double fraction = 1.0;           // windowed, cpu-adam: part of the state that moves, 0 < f <= 1
   int slots = 0;                   // pipelined: device slots
+  Bytes cap{0};  // tidal: live device bytes stay below; 0: what forward and backward take without state
 
   constexpr auto operator<=>(const Candidate&) const = default;
 };

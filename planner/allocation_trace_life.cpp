@@ -51,6 +51,7 @@ void StateTrace::resume() {
       resume_on_host();
       break;
     case Policy::pipelined:  // its host memory is read into
+    case Policy::tidal:
       break;
   }
   has_moments_ = true;

@@ -138,6 +138,7 @@ void StateTrace::init() {
     case Policy::cpu_adam:
       return make_masters({on_host_, rank_.shards.size()});
     case Policy::pipelined:
+    case Policy::tidal:
       return;
   }
 }
@@ -172,6 +173,7 @@ void StateTrace::step(bool first) {
     case Policy::cpu_adam:
       return step_on_host(first);
     case Policy::pipelined:
+    case Policy::tidal:
       return step_pipelined();
   }
 }

@@ -209,6 +209,9 @@ Bound RankBounds::bound(const Candidate& candidate, bool whole_family) const {
       use.always += bytes_of(owned(stays), precision_of(*rank_->job, Policy::cpu_adam).state_bytes());
       break;
     }
+    case Policy::tidal:  // what of the transfer hides is the schedule's; Adam itself never does
+      step += Seconds{adam_seconds(rank_->owned, true)};
+      break;
     case Policy::pipelined: {
       if (whole_family) break;
       const Numel slots = std::min(candidate.chunk_numel * candidate.slots, rank_->owned);

@@ -84,6 +84,7 @@ void add_simulate(CommandLine& line) {
   add_text(*command, "--fraction", o.candidate.fraction,
            "part of the state that moves, 0 < F <= 1 (windowed, cpu-adam)", "F");
   add_text(*command, "--slots", o.candidate.slots, "device slots, 2 or more (pipelined)", "D");
+  add_text(*command, "--cap", o.candidate.cap, "device memory that live bytes stay below (tidal)", "BYTES");
   add_budgets(*command, o.budget, o.host_budget);
   add_settings(*command, o.settings);
   add_json(*command, o.json);
@@ -107,6 +108,7 @@ void add_explain(CommandLine& line) {
   add_chunking(*command, o.candidate);
   add_text(*command, "--fraction", o.candidate.fraction, "part of the state that moves (windowed, cpu-adam)", "F");
   add_text(*command, "--slots", o.candidate.slots, "device slots, 2 or more (pipelined)", "D");
+  add_text(*command, "--cap", o.candidate.cap, "device memory that live bytes stay below (tidal)", "BYTES");
   add_budgets(*command, o.budget, o.host_budget);
   add_megatron(*command, o.megatron);
   add_settings(*command, o.settings);
@@ -144,6 +146,7 @@ void add_sweep(CommandLine& line) {
   add_chunking(*command, o.candidate);
   add_text(*command, "--fraction", o.candidate.fraction, "part of the state that moves (windowed, cpu-adam)", "F");
   add_text(*command, "--slots", o.candidate.slots, "device slots, 2 or more (pipelined)", "D");
+  add_text(*command, "--cap", o.candidate.cap, "device memory that live bytes stay below (tidal)", "BYTES");
   add_budgets(*command, o.budget, o.host_budget);
   add_megatron(*command, o.megatron);
   add_json(*command, o.json);

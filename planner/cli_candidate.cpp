@@ -16,7 +16,8 @@ const RequestPlaces kOptionPlaces = {.policy = {"--policy"},
                                      .chunk_numel = {"--chunk-numel"},
                                      .chunk_size_mb = {"--chunk-size-mb"},
                                      .fraction = {"--fraction"},
-                                     .slots = {"--slots"}};
+                                     .slots = {"--slots"},
+                                     .cap = {"--cap"}};
 
 CandidateRequest request_from(const CandidateOptions& options) {
   CandidateRequest request;
@@ -26,6 +27,7 @@ CandidateRequest request_from(const CandidateOptions& options) {
   if (options.fraction) request.fraction = parse_ratio(*options.fraction, kOptionPlaces.fraction);
   if (options.slots)
     request.slots = static_cast<int>(std::min<std::int64_t>(parse_count(*options.slots, kOptionPlaces.slots), 1 << 20));
+  if (options.cap) request.cap = parse_bytes(*options.cap, kOptionPlaces.cap);
   return request;
 }
 
@@ -45,6 +47,7 @@ Candidate candidate_from(const CandidateOptions& options, const Job& job) {
     complete(request.chunk_size_mb, offload.chunk_size_mb);
     complete(request.fraction, offload.fraction);
     complete(request.slots, offload.slots);
+    complete(request.cap, offload.cap);
   }
   const Candidate candidate = candidate_of(request, kOptionPlaces);
   check(job, candidate, kOptionPlaces);
@@ -64,6 +67,7 @@ void set_offload(Job& job, const CandidateOptions& options) {
   set(request.chunk_size_mb, job.offload.chunk_size_mb, "chunk_size_mb", kOptionPlaces.chunk_size_mb);
   set(request.fraction, job.offload.fraction, "fraction", kOptionPlaces.fraction);
   set(request.slots, job.offload.slots, "slots", kOptionPlaces.slots);
+  set(request.cap, job.offload.cap, "cap", kOptionPlaces.cap);
 }
 
 std::string quoted(const std::string& argument) {

@@ -69,6 +69,7 @@ std::optional<std::vector<reports::LayoutChunk>> chunks_for(const Job& job, Cand
     case Policy::windowed:
       return chunks_of_shards(chunk_by_moments(shards, candidate.chunk_size_mb, job.precision.moment_bytes()));
     case Policy::pipelined:
+    case Policy::tidal:
       return chunks_of_elements(shards, candidate.chunk_numel);
     case Policy::resident:
     case Policy::full_reload:

@@ -29,7 +29,7 @@ struct PlanOptions {
 
 /// What describes one candidate, for `simulate` and `layout`.
 struct CandidateOptions {
-  std::optional<std::string> policy, chunk_numel, chunk_size_mb, fraction, slots;
+  std::optional<std::string> policy, chunk_numel, chunk_size_mb, fraction, slots, cap;
 };
 
 /// Of a job, or (`plan`, `cluster`) of a plan that is there already.

@@ -23,6 +23,7 @@ std::string simulate_command(const PlanOptions& options, const reports::Candidat
   if (pick.chunk_size_mb) command += fmt::format(" --chunk-size-mb {}", *pick.chunk_size_mb);
   if (pick.fraction) command += fmt::format(" --fraction {}", *pick.fraction);
   if (pick.slots) command += fmt::format(" --slots {}", *pick.slots);
+  if (pick.cap) command += fmt::format(" --cap {}", pick.cap->value);
   if (options.budget) command += fmt::format(" --budget {}", quoted(*options.budget));
   if (options.host_budget) command += fmt::format(" --host-budget {}", quoted(*options.host_budget));
   for (const std::string& setting : options.settings) command += fmt::format(" --set {}", quoted(setting));

@@ -24,7 +24,7 @@ using reports::HtmlReport;
 
 bool same(const reports::Candidate& a, const reports::Candidate& b) {
   return a.policy == b.policy && a.chunk_numel == b.chunk_numel && a.chunk_size_mb == b.chunk_size_mb &&
-         a.fraction == b.fraction && a.slots == b.slots;
+         a.fraction == b.fraction && a.slots == b.slots && a.cap == b.cap;
 }
 
 /// Policy and parameters alone.
@@ -38,6 +38,7 @@ reports::Candidate bare(const ebb::Candidate& candidate) {
   some.chunk_size_mb = all.chunk_size_mb;
   some.fraction = all.fraction;
   some.slots = all.slots;
+  some.cap = all.cap;
   return some;
 }
 

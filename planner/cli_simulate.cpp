@@ -30,6 +30,7 @@ void require_plan_options(const SimulateOptions& o) {
                                                  {"--chunk-size-mb", o.candidate.chunk_size_mb.has_value()},
                                                  {"--fraction", o.candidate.fraction.has_value()},
                                                  {"--slots", o.candidate.slots.has_value()},
+                                                 {"--cap", o.candidate.cap.has_value()},
                                                  {"--budget", o.budget.has_value()},
                                                  {"--host-budget", o.host_budget.has_value()},
                                                  {"--life", o.life},

@@ -15,8 +15,8 @@ namespace {
 
 /// `--policy` and its like would undo what a range of `offload.*` sets.
 void require_one_word_on_offload(const std::vector<SweepAxis>& axes, const CandidateOptions& candidate) {
-  const bool pinned =
-      candidate.policy || candidate.chunk_numel || candidate.chunk_size_mb || candidate.fraction || candidate.slots;
+  const bool pinned = candidate.policy || candidate.chunk_numel || candidate.chunk_size_mb || candidate.fraction ||
+                      candidate.slots || candidate.cap;
   if (!pinned) return;
   for (const SweepAxis& axis : axes)
     if (axis.key.starts_with("offload"))

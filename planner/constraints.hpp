@@ -23,11 +23,12 @@ struct CandidateRequest {
   std::optional<std::int64_t> chunk_size_mb;
   std::optional<double> fraction;
   std::optional<int> slots;
+  std::optional<Bytes> cap;
 };
 
 /// How messages name the fields of a request: "--chunk-numel" on the command line, the key's place in a job.
 struct RequestPlaces {
-  Place policy, chunk_numel, chunk_size_mb, fraction, slots;
+  Place policy, chunk_numel, chunk_size_mb, fraction, slots, cap;
 };
 
 /// What is wrong with a request: the field as the job's `offload` block calls it, and what to do.

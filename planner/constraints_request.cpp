@@ -17,7 +17,9 @@ constexpr Numel kDefaultSlotNumel{4 << 20};
 constexpr int kDefaultSlots = 2;
 constexpr int kMostSlots = 64;
 
-bool uses_chunk_numel(Policy policy) { return policy == Policy::chunked || policy == Policy::pipelined; }
+bool cuts_elements(Policy policy) { return policy == Policy::pipelined || policy == Policy::tidal; }
+bool uses_chunk_numel(Policy policy) { return policy == Policy::chunked || cuts_elements(policy); }
+bool uses_cap(Policy policy) { return policy == Policy::tidal; }
 bool uses_chunk_size_mb(Policy policy) { return policy == Policy::windowed; }
 bool uses_fraction(Policy policy) { return policy == Policy::windowed || policy == Policy::cpu_adam; }
 bool uses_slots(Policy policy) { return policy == Policy::pipelined; }
@@ -55,6 +57,7 @@ const Place& place_of(const std::string& field, const RequestPlaces& places) {
   if (field == "chunk_numel") return places.chunk_numel;
   if (field == "chunk_size_mb") return places.chunk_size_mb;
   if (field == "fraction") return places.fraction;
+  if (field == "cap") return places.cap;
   return field == "slots" ? places.slots : places.policy;
 }
 
@@ -69,7 +72,8 @@ std::optional<RequestProblem> problem_of(const CandidateRequest& request) {
                               "chunk size in MiB"))
     return p;
   if (auto p = unused_problem(request.fraction.has_value(), policy, uses_fraction, "fraction", "fraction")) return p;
-  return unused_problem(request.slots.has_value(), policy, uses_slots, "slots", "number of slots");
+  if (auto p = unused_problem(request.slots.has_value(), policy, uses_slots, "slots", "number of slots")) return p;
+  return unused_problem(request.cap.has_value(), policy, uses_cap, "cap", "cap");
 }
 
 void check_request(const CandidateRequest& request, const RequestPlaces& places) {
@@ -92,12 +96,13 @@ Candidate candidate_of(const CandidateRequest& request, const RequestPlaces& pla
   candidate.chunk_size_mb = request.chunk_size_mb.value_or(0);
   candidate.fraction = request.fraction.value_or(1.0);
   if (uses_slots(candidate.policy)) candidate.slots = request.slots.value_or(kDefaultSlots);
+  if (uses_cap(candidate.policy)) candidate.cap = request.cap.value_or(Bytes{0});
   return candidate;
 }
 
 void check(const Job& job, const Candidate& candidate, const RequestPlaces& places) {
   check_policy(job, candidate.policy);
-  if (candidate.policy != Policy::pipelined) return;
+  if (!cuts_elements(candidate.policy)) return;
   Numel share{0};  // elements that one rank's optimizer owns at most, with padding
   for (std::int64_t pipeline = 0; pipeline < job.parallel.pipeline; ++pipeline) {
     const StageLayout stage = stage_layout(job, pipeline);

@@ -28,6 +28,7 @@ std::string text_of(const Candidate& c) {
   if (c.policy == Policy::windowed) text += fmt::format(", {} MiB", c.chunk_size_mb);
   if (c.fraction < 1) text += fmt::format(", fraction {}", c.fraction);
   if (c.slots > 0) text += fmt::format(", {} slots", c.slots);
+  if (c.cap.value > 0) text += fmt::format(", below {}", format_bytes(c.cap));
   return text;
 }
 

@@ -24,6 +24,8 @@ std::string text_of(const Candidate& candidate) {
       return fmt::format("{} {}", name, percent());
     case Policy::pipelined:
       return fmt::format("{} {} x {}", name, candidate.slots, candidate.chunk_numel.value);
+    case Policy::tidal:
+      return fmt::format("{} {}", name, candidate.chunk_numel.value);
   }
   return name;
 }

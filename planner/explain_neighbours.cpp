@@ -43,6 +43,8 @@ std::vector<Axis> axes_of(Policy policy) {
       return {kFraction};
     case Policy::pipelined:
       return {kChunk, kSlots};
+    case Policy::tidal:
+      return {kChunk};
     case Policy::resident:
     case Policy::full_reload:
       return {};

@@ -49,7 +49,9 @@ std::string compute_figure(const Job& job, const RankModel& rank) {
 }
 
 /// Whether the plan's copies run both ways at a time for some of the path's time in them.
-bool both_ways(Policy policy) { return policy == Policy::windowed || policy == Policy::pipelined; }
+bool both_ways(Policy policy) {
+  return policy == Policy::windowed || policy == Policy::pipelined || policy == Policy::tidal;
+}
 
 LinkUse link_use(const Plan& plan, const std::vector<PathOp>& path) {
   if (both_ways(plan.candidate.policy)) return LinkUse::both_ways;

@@ -59,6 +59,7 @@ FirstSteps first_steps(const RankModel& rank, const Candidate& candidate, Second
       result.pinned_in_first = parts.grads.held;
       break;
     case Policy::pipelined:
+    case Policy::tidal:
       in_optimizer = Seconds{0};
       result.pinned_before = parts.region.held;
       break;

@@ -41,6 +41,7 @@ std::vector<std::string> flags_of(const Candidate& candidate) {
   switch (candidate.policy) {
     case Policy::resident:
     case Policy::pipelined:
+    case Policy::tidal:
       return {};
     case Policy::full_reload:
       return {"--offload-optimizer-states"};
@@ -76,6 +77,7 @@ std::string_view requirement_of(Policy policy) {
     case Policy::chunked:
       return "pr6544";
     case Policy::pipelined:
+    case Policy::tidal:
       return "ebb";
   }
   return "";

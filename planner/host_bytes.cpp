@@ -54,7 +54,8 @@ HostParts host_parts(const RankModel& rank, const Candidate& candidate) {
       return parts_of_state(rank, candidate.fraction);
     case Policy::cpu_adam:
       return parts_of_cpu_adam(rank, candidate.fraction);
-    case Policy::pipelined: {
+    case Policy::pipelined:
+    case Policy::tidal: {
       HostParts parts;
       parts.region.add(bytes_of(rank.owned, rank.job->precision.state_bytes()), PinnedRounding::exact);
       return parts;

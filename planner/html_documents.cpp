@@ -47,6 +47,7 @@ Candidate candidate(const JsonValue& json) {
   c.chunk_size_mb = optional(json, "chunk_size_mb", integer);
   c.fraction = optional(json, "fraction", [](const JsonValue& v) { return v.number(); });
   c.slots = optional(json, "slots", [](const JsonValue& v) { return static_cast<int>(v.integer(0, 1 << 20)); });
+  if (json.has("cap_bytes")) c.cap = bytes(json, "cap_bytes");
   c.flags = list(json, "flags", text_of);
   c.requirement = text(json, "requires");
   c.deployable = json.at("deployable").boolean();
@@ -125,7 +126,7 @@ reports::PlanReport plan(const JsonValue& json) {
   for (std::size_t i = 0; i < report.candidates.size(); ++i) {
     const Candidate& c = report.candidates[i];
     if (c.policy == pick.policy && c.chunk_numel == pick.chunk_numel && c.chunk_size_mb == pick.chunk_size_mb &&
-        c.fraction == pick.fraction && c.slots == pick.slots)
+        c.fraction == pick.fraction && c.slots == pick.slots && c.cap == pick.cap)
       report.recommended = i;
   }
   if (!report.recommended) json.at("recommendation").reject("it is none of the candidates");

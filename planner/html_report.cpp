@@ -37,6 +37,7 @@ ebb::Candidate candidate_of(const reports::Candidate& c) {
   candidate.chunk_size_mb = c.chunk_size_mb.value_or(0);
   candidate.fraction = c.fraction.value_or(1.0);
   candidate.slots = c.slots.value_or(0);
+  candidate.cap = c.cap.value_or(Bytes{0});
   return candidate;
 }
 

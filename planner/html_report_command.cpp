@@ -51,6 +51,7 @@ std::string html_command(const SimulateOptions& o) {
       .add("--chunk-size-mb", o.candidate.chunk_size_mb)
       .add("--fraction", o.candidate.fraction)
       .add("--slots", o.candidate.slots)
+      .add("--cap", o.candidate.cap)
       .add("--budget", o.budget)
       .add("--host-budget", o.host_budget)
       .add("--gpus", o.gpus)

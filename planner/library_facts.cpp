@@ -107,6 +107,9 @@ PolicyWords words_of(Policy policy) {
     case Policy::pipelined:
       return {"moments and masters, D slots of exactly C elements, one copy each way a chunk",
               "during the step, both directions of the link at once, without waits of the host"};
+    case Policy::tidal:
+      return {"moments and masters, pieces of exactly C elements, as many as fit below a cap",
+              "in while backward frees activations, out while the next forward needs their room; the rest in the step"};
   }
   return {"", ""};
 }
@@ -132,6 +135,8 @@ std::string options_of(Policy policy) {
       return "--fraction F";
     case Policy::pipelined:
       return "--chunk-numel C, --slots D";
+    case Policy::tidal:
+      return "--chunk-numel C, --cap BYTES";
   }
   return "";
 }

@@ -38,7 +38,7 @@ Candidate candidate_with(const Offload& o, const Job& job) {
   RequestPlaces places;
   places.policy = job.place_of("offload.policy");
   places.chunk_numel = job.place_of("offload.chunk_numel");
-  return candidate_of({o.policy, o.chunk_numel, o.chunk_size_mb, o.fraction, o.slots}, places);
+  return candidate_of({o.policy, o.chunk_numel, o.chunk_size_mb, o.fraction, o.slots, o.cap}, places);
 }
 
 /// The job's block; where it has the log's policy, what it leaves open is the log's.
@@ -67,6 +67,9 @@ std::string offload_text(const Candidate& c) {
       return fmt::format("{}, fraction: {}", policy, c.fraction);
     case Policy::pipelined:
       return fmt::format("{}, chunk_numel: {}, slots: {}", policy, c.chunk_numel.value, c.slots);
+    case Policy::tidal:
+      return fmt::format("{}, chunk_numel: {}{}", policy, c.chunk_numel.value,
+                         c.cap.value > 0 ? fmt::format(", cap: {}", c.cap.value) : "");
   }
   return policy;
 }

@@ -87,6 +87,7 @@ Packing packing_of(const RankModel& rank, const Candidate& candidate) {
     }
     case Policy::full_reload:
     case Policy::pipelined:
+    case Policy::tidal:
       break;
   }
   return {.state = allocated_state(precision, shards, kAllState)};

@@ -31,7 +31,7 @@ bool taken(const Situation& s) { return !s.policy || s.megatron == Megatron::any
 
 void find_request_problems(const Situation& s, Findings& out) {
   const Offload& o = s.job.offload;
-  const auto problem = problem_of({o.policy, o.chunk_numel, o.chunk_size_mb, o.fraction, o.slots});
+  const auto problem = problem_of({o.policy, o.chunk_numel, o.chunk_size_mb, o.fraction, o.slots, o.cap});
   if (problem) out.push_back({problem->problem, problem->cure, fmt::format("offload.{}", problem->field)});
 }
 
@@ -55,7 +55,8 @@ Rules request_rules() {
        .source = "the flags of Megatron-LM main d98e8a64dd, dev d48bd6be0a and pull request 6544 (c9eddcd3ae)"},
       {.id = "fp32-params-resident",
        .key = "precision.params",
-       .policies = {Policy::full_reload, Policy::chunked, Policy::windowed, Policy::cpu_adam, Policy::pipelined},
+       .policies = {Policy::full_reload, Policy::chunked, Policy::windowed, Policy::cpu_adam, Policy::pipelined,
+                    Policy::tidal},
        .find =
            [](const Situation& s, Findings& out) {
              if (s.job.precision.params == Dtype::fp32)
@@ -66,7 +67,7 @@ Rules request_rules() {
        .source = "Ebb"},
       {.id = "fsdp-not-planned",
        .key = "megatron.fsdp",
-       .policies = {Policy::resident, Policy::cpu_adam, Policy::pipelined},
+       .policies = {Policy::resident, Policy::cpu_adam, Policy::pipelined, Policy::tidal},
        .find =
            [](const Situation& s, Findings& out) {
              if (s.job.megatron.fsdp) out.push_back({"Megatron-FSDP is nothing that Ebb plans", "set fsdp: false"});
@@ -75,11 +76,11 @@ Rules request_rules() {
        .source = "Ebb"},
       {.id = "pipelined-adam",
        .key = "optimizer.kind",
-       .policies = {Policy::pipelined},
+       .policies = {Policy::pipelined, Policy::tidal},
        .find =
            [](const Situation& s, Findings& out) {
              if (s.job.optimizer.kind != OptimizerKind::adam)
-               out.push_back({"pipelined steps Adam only", "set optimizer.kind: adam"});
+               out.push_back({with(s, "steps Adam only"), "set optimizer.kind: adam"});
            },
        .reason = "Ebb's runtime has no other kernel",
        .source = "Ebb"},

@@ -19,7 +19,7 @@ namespace {
 Candidate candidate_of(const Job& job) {
   const Offload& o = job.offload;
   if (!o.policy) return {};
-  return ebb::candidate_of({o.policy, o.chunk_numel, o.chunk_size_mb, o.fraction, o.slots}, {});
+  return ebb::candidate_of({o.policy, o.chunk_numel, o.chunk_size_mb, o.fraction, o.slots, o.cap}, {});
 }
 
 /// Settings under which the recorded bytes are another program's: stated, never predicted.

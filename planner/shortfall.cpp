@@ -37,6 +37,8 @@ std::string described(const Candidate& candidate) {
       return fmt::format("cpu-adam, fraction {}", candidate.fraction);
     case Policy::pipelined:
       return fmt::format("pipelined with {} slots of {} elements", candidate.slots, candidate.chunk_numel.value);
+    case Policy::tidal:
+      return fmt::format("tidal with pieces of {} elements", candidate.chunk_numel.value);
     case Policy::resident:
     case Policy::full_reload:
       break;

@@ -26,6 +26,7 @@ struct Candidate {
   std::optional<std::int64_t> chunk_size_mb;
   std::optional<double> fraction;
   std::optional<int> slots;
+  std::optional<Bytes> cap;        // tidal, where it is not the default
   std::vector<std::string> flags;  // argument tokens
   std::vector<PasteForm> forms;
   std::string requirement;  // key "requires"

@@ -21,10 +21,11 @@ Json forms() {
 
 std::vector<Field> candidate_fields() {
   return {{"policy", choice("How optimizer state moves.", policy_choices()), required},
-          {"chunk_numel", nullable(integer("Elements of a chunk (chunked, pipelined).")), required},
+          {"chunk_numel", nullable(integer("Elements of a chunk (chunked, pipelined, tidal).")), required},
           {"chunk_size_mb", nullable(integer("MiB of moments in a chunk (windowed).")), required},
           {"fraction", nullable(number("Part of the state that moves (windowed, cpu-adam).")), required},
           {"slots", nullable(integer("Device slots (pipelined).")), required},
+          {"cap_bytes", integer("Live device bytes stay below it (tidal); left out where it has its default.")},
           {"flags", texts("Megatron's flags: the words of a command line."), required},
           {"forms", forms(), required},
           {"requires", text("Which Megatron takes them; empty: any."), required},

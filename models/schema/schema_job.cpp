@@ -87,10 +87,11 @@ Json recompute_schema() {
 Json offload_schema() {
   return object("What is fixed about offloading; the rest is searched.",
                 {{"policy", yaml_or_auto(choice("How optimizer state moves.", policy_choices()))},
-                 {"chunk_numel", yaml_or_auto(yaml_numel("chunked, pipelined: size of a chunk, more than 0."))},
+                 {"chunk_numel", yaml_or_auto(yaml_numel("chunked, pipelined, tidal: size of a chunk, more than 0."))},
                  {"chunk_size_mb", yaml_or_auto(yaml_count("windowed: MiB of moments in a chunk; 0: all.", 0))},
                  {"fraction", yaml_or_auto(yaml_ratio("windowed, cpu-adam: part of the state that moves.", 0, 1))},
-                 {"slots", yaml_or_auto(yaml_count("pipelined: device slots.", 1, 1024))}});
+                 {"slots", yaml_or_auto(yaml_count("pipelined: device slots.", 1, 1024))},
+                 {"cap", yaml_or_auto(yaml_bytes("tidal: live device bytes stay below it"))}});
 }
 
 Json compute_schema() {

@@ -125,10 +125,11 @@ Json rank_schema() {
 Json candidate_schema() {
   return object("A policy and its parameters; those of other policies have neutral values.",
                 {{"policy", choice("How optimizer state moves.", policy_choices()), required},
-                 {"chunk_numel", integer("chunked, pipelined: elements of a chunk."), required},
+                 {"chunk_numel", integer("chunked, pipelined, tidal: elements of a chunk."), required},
                  {"chunk_size_mb", integer("windowed: MiB of moments in a chunk.", 0, kMost >> 20), required},
                  {"fraction", number("windowed, cpu-adam: part of the state that moves, 0 < f <= 1."), required},
-                 {"slots", integer("pipelined: device slots.", 0, 1 << 20), required}});
+                 {"slots", integer("pipelined: device slots.", 0, 1 << 20), required},
+                 {"cap", integer("tidal: live device bytes stay below it; left out where it has its default.")}});
 }
 
 std::string plan_document() {
