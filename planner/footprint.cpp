@@ -51,7 +51,7 @@ void add_parameters(const Job& job, const StageLayout& stage, Footprint& footpri
 }
 
 void add_workspaces(const Job& job, std::vector<Term>& terms) {
-  terms.push_back({kWorkspaces, matrix_workspaces(job)});
+  terms.push_back({"workspaces", matrix_workspaces(job)});
   if (const Bytes grouped = grouped_matrix_workspaces(job); grouped.value > 0)
     terms.push_back({"grouped matrix workspaces", grouped});
   if (job.model.positions == Positions::rope)

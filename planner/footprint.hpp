@@ -20,9 +20,6 @@ struct Term {
   Role role = Role::other;  // of the buffer in a plan
 };
 
-/// The name of a term that every rank has, Role::other.
-inline constexpr const char* kWorkspaces = "workspaces";
-
 struct Footprint {
   std::vector<Term> resident;  // alive between steps, without optimizer state: parameters, gradients, workspaces, ...
   Bytes lazy_columns{0};       // column-wise copies of FP8 weights that forward makes and a step's quantisation drops

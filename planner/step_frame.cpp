@@ -48,7 +48,7 @@ StepFrame::StepFrame(PlanBuilder& plan, const RankModel& rank, const FrameOption
     plan_.role(buffer, term.role);
     if (term.role == Role::params) params_ = buffer;
     if (term.role == Role::columns) columns_ = buffer;
-    if (term.name == kWorkspaces) workspaces_ = buffer;
+    if (term.name == "workspaces") workspaces_ = buffer;  // every rank has it (footprint.cpp)
   }
   // The copies of the step before, until gradients are zeroed.
   if (options_.grad_copies.value > 0) {
