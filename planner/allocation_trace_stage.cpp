@@ -89,6 +89,11 @@ void StageTrace::begin_warm() {
   is_warm_ = true;
 }
 
+void StageTrace::set_layer_times(Seconds forward, Seconds backward) {
+  layer_forward_ = forward;
+  layer_backward_ = backward;
+}
+
 void StageTrace::run() {
   const std::vector<std::size_t> visits = visits_of(job_, traced_micro_batches(job_));
   const auto ahead = static_cast<std::size_t>(warm_up(job_, pipeline_rank_, static_cast<std::int64_t>(visits.size())));
@@ -226,6 +231,7 @@ TraceTensor StageTrace::first_input(const VirtualStage& stage, MicroBatch& batch
 
 void StageTrace::forward(VirtualStage& stage) {
   trace_.mark(Phase::forward);
+  visits_.push_back({Phase::forward, stage.chunk, trace_.position()});
   MicroBatch& batch = stage.alive.emplace_back();
   TraceTensor hidden = first_input(stage, batch);
   for (std::size_t i = 0; i < stage.whole_from; i += stage.recomputed_by)
@@ -249,6 +255,7 @@ void StageTrace::forward(VirtualStage& stage) {
 void StageTrace::backward(VirtualStage& stage) {
   EBB_ASSERT(!stage.alive.empty());
   trace_.mark(Phase::backward);
+  visits_.push_back({Phase::backward, stage.chunk, trace_.position()});
   MicroBatch batch = std::move(stage.alive.front());
   stage.alive.pop_front();
   trace_.term(MemoryTerm::backward);

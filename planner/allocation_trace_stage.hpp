@@ -16,6 +16,13 @@
 
 namespace ebb {
 
+/// One micro-batch in one virtual stage, from `event` of the trace's part on.
+struct StageVisit {
+  Phase phase = Phase::forward;  // or backward
+  const ModelChunk* chunk = nullptr;
+  std::size_t event = 0;
+};
+
 class StageTrace {
  public:
   StageTrace(TraceBuilder& trace, const RankModel& rank) : StageTrace(trace, *rank.job, *rank.stage, rank.compute) {}
@@ -23,8 +30,12 @@ class StageTrace {
   StageTrace(TraceBuilder& trace, const Job& job, const StageLayout& stage, const ComputeTime& compute);
   /// What is allocated on first use and kept is there already: only what each step allocates shows.
   void begin_warm();
+  /// How long one layer takes, in place of the compute time's shares.
+  void set_layer_times(Seconds forward, Seconds backward);
   /// All forwards and backwards of one step.
   void run();
+  /// In the order of the schedule.
+  const std::vector<StageVisit>& visits() const { return visits_; }
   /// Where each forward of a micro-batch through the layers of a virtual stage ended, before prediction and loss, in
   /// events of the trace's part.
   const std::vector<std::size_t>& forward_ends() const { return forward_ends_; }
@@ -105,6 +116,7 @@ class StageTrace {
   TraceTensor shared_buffer_;
   Bytes shared_bytes_{0};
   bool has_angles_ = false;  // of rotary embedding
+  std::vector<StageVisit> visits_;
   std::vector<std::size_t> forward_ends_;
   Bytes whole_{0};   // hidden states of all tokens, before sequence parallelism splits them
   Bytes logits_{0};  // in the parameters' type

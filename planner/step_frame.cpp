@@ -48,6 +48,7 @@ StepFrame::StepFrame(PlanBuilder& plan, const RankModel& rank, const FrameOption
     plan_.role(buffer, term.role);
     if (term.role == Role::params) params_ = buffer;
     if (term.role == Role::columns) columns_ = buffer;
+    if (term.name == "workspaces") workspaces_ = buffer;  // every rank has it (footprint.cpp)
   }
   // The copies of the step before, until gradients are zeroed.
   if (options_.grad_copies.value > 0) {
@@ -62,8 +63,12 @@ StepFrame::StepFrame(PlanBuilder& plan, const RankModel& rank, const FrameOption
     columns_ = plan_.buffer("fp8 columns", Memory::device, rank.footprint.lazy_columns, false, Phase::step);
     plan_.role(columns_, Role::columns);
   }
-  activations_ = plan_.buffer("activations", Memory::device, rank.footprint.activations, false, Phase::backward);
-  logits_ = plan_.buffer("logits", Memory::device, rank.footprint.logits, false, Phase::backward);
+  if (options_.levels != nullptr) {
+    cuts_.emplace(plan_, *options_.levels, workspaces_);
+  } else {
+    activations_ = plan_.buffer("activations", Memory::device, rank.footprint.activations, false, Phase::backward);
+    logits_ = plan_.buffer("logits", Memory::device, rank.footprint.logits, false, Phase::backward);
+  }
   if (gathers_ahead_) gather(Phase::gather, pieces_.back(), {});
 }
 
@@ -99,17 +104,16 @@ OpId StepFrame::reduce(Phase phase, const OverlapPiece& piece, std::initializer_
   return plan_.last_on(kComm);
 }
 
-OpId StepFrame::compute(Phase phase, BufferId buffer, ElementRange range, Ticks duration,
-                        std::initializer_list<OpId> deps) {
+OpId StepFrame::compute(Phase phase, ElementRange range, Ticks duration, std::initializer_list<OpId> deps) {
   const auto touched = static_cast<std::uint8_t>(phase == Phase::forward ? kParams : kParams | kGrads);
-  return plan_.add({.kind = OpKind::compute,
-                    .phase = phase,
-                    .states = touched,
-                    .stream = kComputeStream,
-                    .buffer = buffer,
-                    .range = range,
-                    .duration = duration},
-                   deps);
+  const Op op{.kind = OpKind::compute,
+              .phase = phase,
+              .states = touched,
+              .stream = kComputeStream,
+              .buffer = activations_,
+              .range = range,
+              .duration = duration};
+  return cuts_ ? cuts_->compute(op, deps) : plan_.add(op, deps);
 }
 
 void StepFrame::zero_grads() {
@@ -124,7 +128,8 @@ void StepFrame::zero_grads() {
   if (grad_copies_.valid() && moments_exist(plan_.part())) plan_.release(grad_copies_, Phase::forward);
 }
 
-void StepFrame::forward_backward() {
+void StepFrame::forward_backward(const TideHooks& hooks) {
+  if (cuts_) cuts_->use(hooks);
   forward();
   backward();
 }
@@ -160,10 +165,10 @@ void StepFrame::forward() {
   const Ticks total = to_ticks(rank_.compute.forward);
   const std::int64_t batches = rank_.job->micro_batches();
   if (lazy_columns_) plan_.allocate(columns_, Phase::forward);
-  plan_.allocate(activations_, Phase::forward);
+  if (!cuts_) plan_.allocate(activations_, Phase::forward);
   if (!gathers_ahead_) {
     quantize_weights({0, pieces_.back().range.end}, OpId::none());
-    compute(Phase::forward, activations_, {}, total, {});
+    compute(Phase::forward, {}, total, {});
     return;
   }
   const Ticks first = share(total, 0, 1, batches);
@@ -173,29 +178,29 @@ void StepFrame::forward() {
     const ElementRange range = pieces_[p].range;
     if (p + 1 < pieces_.size()) gathered = gather(Phase::forward, pieces_[p], {});
     quantize_weights(range, gathered);
-    compute(Phase::forward, activations_, range, share(first, range.begin, range.end, elements), {gathered});
+    compute(Phase::forward, range, share(first, range.begin, range.end, elements), {gathered});
   }
-  if (batches > 1) compute(Phase::forward, activations_, {}, total - first, {});
+  if (batches > 1) compute(Phase::forward, {}, total - first, {});
 }
 
 // Gradients of the last micro-batch leave piece by piece while backward goes on; the last piece waits for finalize.
 void StepFrame::backward() {
   const Ticks total = to_ticks(rank_.compute.backward);
   const std::int64_t batches = rank_.job->micro_batches();
-  plan_.allocate(logits_, Phase::backward);
+  if (!cuts_) plan_.allocate(logits_, Phase::backward);
   if (!reduces_ahead_) {
-    compute(Phase::backward, activations_, {}, total, {});
+    compute(Phase::backward, {}, total, {});
   } else {
     const Ticks last = share(total, 0, 1, batches);
     const std::int64_t elements = pieces_.back().range.end;
-    if (batches > 1) compute(Phase::backward, activations_, {}, total - last, {});
+    if (batches > 1) compute(Phase::backward, {}, total - last, {});
     for (std::size_t p = 0; p < pieces_.size(); ++p) {
       const ElementRange range = pieces_[p].range;
-      const OpId done =
-          compute(Phase::backward, activations_, range, share(last, range.begin, range.end, elements), {});
+      const OpId done = compute(Phase::backward, range, share(last, range.begin, range.end, elements), {});
       if (p + 1 < pieces_.size()) reduce(Phase::backward, pieces_[p], {done});
     }
   }
+  if (cuts_) return cuts_->finish();
   plan_.release(logits_, Phase::backward);
   plan_.release(activations_, Phase::backward);
 }

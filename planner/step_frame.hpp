@@ -20,8 +20,10 @@
 // gradient order (overlap_pieces.hpp); copies and optimizer kernels in owned elements. The two are not comparable.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "planner/compute_cuts.hpp"
 #include "planner/lower.hpp"
 #include "planner/lowerings.hpp"
 #include "planner/overlap_pieces.hpp"
@@ -36,6 +38,9 @@ struct FrameOptions {
   ElementRange copied;
   /// Size of the gradients that norm and clip work on.
   std::int64_t grad_size = 4;
+  /// Forward and backward are cut where these rise and fall, and hold a buffer for each. nullptr: uncut, with buffers
+  /// for activations and logits. Outlives the frame.
+  const ActivationLevels* levels = nullptr;
 };
 /// Gradients of all owned elements are copied to fp32 where the footprint says so.
 FrameOptions standard_frame(const RankModel& rank);
@@ -46,7 +51,8 @@ class StepFrame {
  public:
   StepFrame(PlanBuilder& plan, const RankModel& rank, const FrameOptions& options);
   void zero_grads();
-  void forward_backward();
+  /// `hooks`: with levels only.
+  void forward_backward(const TideHooks& hooks = {});
   /// The optimizer step is timed from here: the host waits until the norm is known and `prefetch`, if any, has filled
   /// `prefetched`. (Megatron-LM itself waits for neither on the host; the measured steps were timed so, and the
   /// difference is the host's preparation of the first optimizer call, about a millisecond.)
@@ -64,7 +70,7 @@ class StepFrame {
                   std::initializer_list<OpId> deps);
   OpId gather(Phase phase, const OverlapPiece& piece, std::initializer_list<OpId> deps);
   OpId reduce(Phase phase, const OverlapPiece& piece, std::initializer_list<OpId> deps);
-  OpId compute(Phase phase, BufferId buffer, ElementRange range, Ticks duration, std::initializer_list<OpId> deps);
+  OpId compute(Phase phase, ElementRange range, Ticks duration, std::initializer_list<OpId> deps);
   OpId grads_kernel(Work work, Bytes bytes, BufferId buffer, std::initializer_list<OpId> deps);
   void quantize_weights(ElementRange range, OpId gathered);
   void make_columns(Phase phase, ElementRange range, OpId gathered);
@@ -86,8 +92,10 @@ class StepFrame {
   Work reduction_ = Work::reduce_scatter;
   bool reduces_ahead_ = false;
   BufferId params_;
+  BufferId workspaces_;
   BufferId activations_;
   BufferId logits_;
+  std::optional<ComputeCuts> cuts_;  // in place of these two
   BufferId grad_copies_;
   BufferId columns_;
 };
