@@ -1,0 +1,268 @@
+#include "planner/tide_schedule.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+#include "models/errors.hpp"
+#include "planner/tide_flow.hpp"
+
+// The fluid relaxation. State is S bytes of sand. Every grain is on the device when it is updated, all updates come
+// between the first and the last update of the step, and the same step repeats.
+//
+// A lower bound. Let q be the room at the peak and look at the w grains that are on the device at that moment:
+// w <= min(q, S), and w <= the room between steps if they are to stay there. Each of the other S - w grains comes in
+// after the peak and before its update, and leaves after its update and before the next peak, since its update made the
+// host's copy old. Of these let x be on the device at the first update and y be dirty there after the step; then
+// S - w - x must come in and S - w - y must leave within the step's T seconds, h and d being the rates:
+//
+//   T >= (S - w - x) / h2d,   T >= (S - w - y) / d2h,   T >= ((S - w - x) + (S - w - y)) / both,   T >= S / adam_state
+//
+// The largest x, given w: until time t no more than room(t) - w has come in, after it no more than h2d (F - t), where F
+// is the first update's time. Bringing grains in at full rate whenever there is room attains the least of these (grains
+// are alike: an earliest-deadline schedule of one class, so no order is better):
+//
+//   x = min over t in [0, F] of (room(t) - w + h2d (F - t)), h2d F, S - w and the step's room - w
+//
+// and with room constant from entry to entry, t matters only where an entry ends. The largest y is the mirror: by time
+// t of the rise d2h t has left, and what has not must fit: y = min over t of (room(t) - w + d2h t), at the peak d2h t
+// alone, S - w, the step's room - w; t matters only where an entry begins.
+//
+// All three at once (the exchange). Let another schedule have w' < w grains at the peak. Replace w - w' of its
+// travellers by grains that never move. Both minima say that w + x does not fall when w grows: every term but h2d F has
+// w in it once, and that one lets w + x grow with w. The same holds for w + y. So every bound on T falls or stays, and
+// w = min(q, S, step room) is best, with its x and y.
+//
+// Delays do not help. Keeping the first update (or the forward) waiting for e seconds lets h2d e more in (d2h e more
+// out), which shortens T by at most e, because h2d <= both and d2h <= both.
+//
+// The bound is attained: move both ways at the constant rates (S - w - x) / T and (S - w - y) / T and update travellers
+// at the constant rate (S - w) / T. What has been updated is never more than what has come in,
+// (S - w) t / T <= x + (S - w - x) t / T, nor less than what has left; and the travellers on the device go in a
+// straight line from x to y, both of which fit.
+//
+// What whole pieces lose: one copy before the first update when nothing has come in yet, one after the last update when
+// nothing may stay, the part of a piece by which each of w, x and y is rounded down, and a copy's latency for each
+// piece that moves in the step. And what fair sharing loses: while both directions move, hardware divides `both` about
+// evenly, whatever the schedule would like. If both < h2d + d2h and x != y, the direction with less to move ends early
+// and the other one alone does not fill `both`. With n and m the smaller and the larger of S - w - x and S - w - y, and
+// equal rates r each way, the step takes 2 n / both + (m - n) / r, which may exceed the bound above. No order of whole
+// copies changes that.
+//
+// Places. Pieces that come in during the step take places over in the order in which they are freed, so none waits for
+// a place while another is empty: a ring. Where in the ring a place lies is free, but arrivals need the far places
+// 0 .. a - 1, the only ones there are while activations are large, and what stays needs 0 .. b - 1, so that the nearest
+// leave first. In the ring, arrivals are the slots 0 .. a - 1 and what stays the slots (moving - b .. moving - 1) mod
+// N. Numbering the places so that both get theirs is possible exactly when one of the two sets of slots contains the
+// other, as it does when N = max(a, b). So a handful of (a, b, N) near the largest a and b are compared.
+
+namespace ebb {
+
+namespace {
+
+constexpr std::int64_t kFlowPlaces = 3;  // one filled, one updated, one emptied
+
+void check(const TideProblem& p) {
+  EBB_ASSERT(p.piece > Bytes{0} && p.pieces > 0);
+  EBB_ASSERT(p.h2d.value > 0 && p.d2h.value > 0 && p.both.value > 0 && p.adam_state.value > 0);
+  EBB_ASSERT(p.latency >= Seconds{0} && p.step_room >= Bytes{0});
+  for (const auto* curve : {&p.rise, &p.fall}) {
+    for (std::size_t i = 0; i < curve->size(); ++i) {
+      const TideRoom& entry = (*curve)[i];
+      EBB_ASSERT(entry.room >= Bytes{0} && entry.until >= (i == 0 ? Ticks{0} : (*curve)[i - 1].until));
+      if (i == 0) continue;
+      const Bytes before = (*curve)[i - 1].room;
+      EBB_ASSERT(curve == &p.rise ? entry.room <= before : entry.room >= before);
+    }
+  }
+}
+
+BytesPerSecond rate_in(const TideProblem& p) { return std::min(p.h2d, p.both); }
+BytesPerSecond rate_out(const TideProblem& p) { return std::min(p.d2h, p.both); }
+
+/// Room at the peak for what also stays through the step.
+Bytes peak_room(const TideProblem& p) {
+  Bytes room = p.step_room;
+  if (!p.rise.empty()) room = std::min(room, p.rise.back().room);
+  if (!p.fall.empty()) room = std::min(room, p.fall.front().room);
+  return room;
+}
+
+Ticks length(const std::vector<TideRoom>& curve) { return curve.empty() ? Ticks{0} : curve.back().until; }
+
+/// The fluid relaxation's bound when `in` and `out` bytes must move within the step.
+Seconds least_step(const TideProblem& p, double in, double out) {
+  const double state = static_cast<double>(p.piece.value) * static_cast<double>(p.pieces);
+  return {std::max({(in + out) / p.both.value, in / p.h2d.value, out / p.d2h.value, state / p.adam_state.value})};
+}
+
+/// Pieces that come in from the peak to the first update, one after another, each as soon as it fits.
+std::int64_t arrivals(const TideProblem& p, std::int64_t kept, std::int64_t most) {
+  const Ticks copy = std::max(Ticks{1}, to_ticks(p.latency + p.piece / rate_in(p)));
+  std::int64_t count = 0;
+  Ticks engine_free{0};
+  Ticks begin{0};
+  for (const TideRoom& entry : p.fall) {
+    const std::int64_t fit = std::min(most, entry.room.value / p.piece.value - kept);
+    for (; count < fit; ++count) {
+      const Ticks start = std::max(engine_free, begin);
+      if (start >= entry.until) break;
+      if (start + copy > length(p.fall)) return count;
+      engine_free = start + copy;
+    }
+    begin = entry.until;
+  }
+  return count;
+}
+
+/// Pieces that may stay: copied out one after another from the plan's start, they make room in time, and the last has
+/// left at the peak.
+std::int64_t departures(const TideProblem& p, std::int64_t kept, std::int64_t most) {
+  const Ticks copy = std::max(Ticks{1}, to_ticks(p.latency + p.piece / rate_out(p)));
+  std::int64_t count = std::min(most, length(p.rise).value / copy.value);
+  Ticks begin{0};
+  for (const TideRoom& entry : p.rise) {
+    count = std::min(count, entry.room.value / p.piece.value - kept + begin.value / copy.value);
+    begin = entry.until;
+  }
+  return count;
+}
+
+/// The order of places in the ring; none when arrivals and what stays cannot both have theirs.
+std::optional<std::vector<std::int64_t>> numbered_ring(std::int64_t moving, std::int64_t places, std::int64_t arrive,
+                                                       std::int64_t tail) {
+  std::vector<bool> arrives(static_cast<std::size_t>(places));
+  std::vector<bool> stays(static_cast<std::size_t>(places));
+  for (std::int64_t k = 0; k < arrive; ++k) arrives[static_cast<std::size_t>(k)] = true;
+  for (std::int64_t k = moving - tail; k < moving; ++k) stays[static_cast<std::size_t>(k % places)] = true;
+  const auto& inner = arrive <= tail ? arrives : stays;
+  const auto& outer = arrive <= tail ? stays : arrives;
+  std::vector<std::int64_t> ring(static_cast<std::size_t>(places));
+  std::int64_t next_inner = 0;
+  std::int64_t next_outer = std::min(arrive, tail);
+  std::int64_t next_rest = std::max(arrive, tail);
+  for (std::size_t slot = 0; slot < ring.size(); ++slot) {
+    if (inner[slot] && !outer[slot]) return std::nullopt;
+    std::int64_t& next = inner[slot] ? next_inner : outer[slot] ? next_outer : next_rest;
+    ring[slot] = next++;
+  }
+  return ring;
+}
+
+/// Compares schedules and keeps the fastest; of equals the first.
+class Search {
+ public:
+  explicit Search(const TideProblem& problem)
+      : problem_(problem), room_(problem.step_room.value / problem.piece.value) {}
+
+  TideSchedule run();
+
+ private:
+  void try_kept(std::int64_t kept);
+  void try_widths(std::int64_t kept, std::int64_t most, std::int64_t arrive, std::int64_t tail);
+  void consider(TideSchedule candidate);
+
+  const TideProblem& problem_;
+  std::int64_t room_;  // pieces in the step
+  std::optional<TideSchedule> best_;
+};
+
+TideSchedule Search::run() {
+  if (!problem_.may_stay) {
+    try_kept(0);
+    return std::move(*best_);
+  }
+  const std::int64_t at_peak = std::min(problem_.pieces, peak_room(problem_).value / problem_.piece.value);
+  for (std::int64_t kept = at_peak; kept >= 0; --kept) {
+    const std::int64_t left = problem_.pieces - kept;
+    if (left > 0 && room_ - kept <= 0) continue;
+    if (room_ >= kFlowPlaces && room_ - kept < std::min(kFlowPlaces, left)) continue;
+    // Room for fewer than three pieces: whether to keep or to move them is a matter of counting.
+    try_kept(kept);
+    if (room_ >= kFlowPlaces) break;
+  }
+  return std::move(*best_);
+}
+
+void Search::try_kept(std::int64_t kept) {
+  const std::int64_t most = std::min(problem_.pieces - kept, room_ - kept);
+  const std::int64_t arrive = arrivals(problem_, kept, most);
+  const std::int64_t tail = problem_.may_stay ? departures(problem_, kept, most) : 0;
+  for (std::int64_t a = arrive; a >= std::max<std::int64_t>(0, arrive - 2); --a) {
+    for (std::int64_t b = tail; b >= std::max<std::int64_t>(0, tail - 2); --b) try_widths(kept, most, a, b);
+  }
+}
+
+void Search::try_widths(std::int64_t kept, std::int64_t most, std::int64_t arrive, std::int64_t tail) {
+  constexpr std::int64_t kMore = 4;  // places beyond what arrives or stays
+  const std::int64_t least = std::min(most, std::max<std::int64_t>({arrive, tail, 1}));
+  TideSchedule candidate{.kept = kept, .arrive = arrive, .tail = tail};
+  for (candidate.places = least; candidate.places <= std::min(most, least + kMore); ++candidate.places) {
+    consider(candidate);
+  }
+  candidate.places = most;
+  if (most > least + kMore) consider(candidate);
+}
+
+void Search::consider(TideSchedule candidate) {
+  const std::int64_t moving = problem_.pieces - candidate.kept;
+  const auto bytes = static_cast<double>(problem_.piece.value);
+  const Seconds least = least_step(problem_, bytes * static_cast<double>(moving - candidate.arrive),
+                                   bytes * static_cast<double>(moving - candidate.tail));
+  if (best_ && best_->step <= least) return;
+  auto ring = numbered_ring(moving, candidate.places, candidate.arrive, candidate.tail);
+  if (!ring) return;
+  candidate.ring = std::move(*ring);
+  const Seconds update = problem_.piece / problem_.adam_state;
+  candidate.step = step_time({.pieces = moving,
+                              .places = candidate.places,
+                              .arrive = candidate.arrive,
+                              .tail = candidate.tail,
+                              .copy_bytes = bytes,
+                              .h2d = problem_.h2d.value,
+                              .d2h = problem_.d2h.value,
+                              .both = problem_.both.value,
+                              .latency = problem_.latency,
+                              .update = update,
+                              .kept = update * static_cast<double>(candidate.kept)});
+  constexpr double kSame = 1e-9;  // relative: rounding, not a difference
+  if (best_ && candidate.step.value >= best_->step.value * (1 - kSame)) return;
+  best_ = std::move(candidate);
+}
+
+}  // namespace
+
+TideBound fluid_bound(const TideProblem& problem) {
+  check(problem);
+  const Bytes state = problem.piece * problem.pieces;
+  TideBound bound;
+  if (problem.may_stay) bound.kept = std::min(state, peak_room(problem));
+  const Bytes moving = state - bound.kept;
+  const auto moved = [](BytesPerSecond rate, Ticks time) {
+    return Bytes{static_cast<std::int64_t>(std::ceil(rate.value * to_seconds(time).value))};
+  };
+  const Ticks first_update = length(problem.fall);
+  const Bytes step_room = problem.step_room - bound.kept;
+  bound.in = std::min({moving, step_room, moved(rate_in(problem), first_update)});
+  for (const TideRoom& entry : problem.fall) {
+    bound.in = std::min(bound.in, entry.room - bound.kept + moved(rate_in(problem), first_update - entry.until));
+  }
+  if (problem.may_stay) bound.out = std::min({moving, step_room, moved(rate_out(problem), length(problem.rise))});
+  Ticks begin{0};
+  for (const TideRoom& entry : problem.rise) {
+    bound.out = std::min(bound.out, entry.room - bound.kept + moved(rate_out(problem), begin));
+    begin = entry.until;
+  }
+  bound.step = least_step(problem, static_cast<double>((moving - bound.in).value),
+                          static_cast<double>((moving - bound.out).value));
+  return bound;
+}
+
+TideSchedule solve_tide(const TideProblem& problem) {
+  check(problem);
+  EBB_ASSERT(problem.step_room >= problem.piece);
+  return Search(problem).run();
+}
+
+}  // namespace ebb
