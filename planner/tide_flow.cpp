@@ -24,6 +24,12 @@ struct Lane {
     wait = flow.latency.value;
     bytes = flow.copy_bytes;
   }
+  /// A copy that began earlier: `left` seconds are left of it at `rate`.
+  void resume(const TideFlow& flow, double left, double rate) {
+    busy = true;
+    bytes = std::min(flow.copy_bytes, left * rate);
+    wait = left - bytes / rate;
+  }
   double ends_in(double rate) const {
     if (!busy) return kNever;
     return wait > 0 ? wait : bytes / rate;
@@ -53,8 +59,9 @@ struct Updates {
   void begin(const TideFlow& flow, std::int64_t arrived) {
     if (busy()) return;
     on_kept = !kept_done && done >= flow.arrive;
+    const bool there = done < flow.arrive ? done != flow.late || arrived >= flow.arrive : done < arrived;
     if (on_kept) left = flow.kept.value;
-    if (!on_kept && done < arrived) left = flow.update.value;
+    if (!on_kept && there) left = flow.update.value;
   }
   void advance(double dt, bool due) {
     left -= dt;
@@ -69,12 +76,19 @@ struct Updates {
 
 Seconds step_time(const TideFlow& flow) {
   EBB_ASSERT(0 <= flow.arrive && flow.arrive <= flow.places && flow.places <= flow.pieces);
+  EBB_ASSERT(flow.late < flow.arrive);
   EBB_ASSERT(0 <= flow.tail && flow.tail <= flow.places && (flow.places > 0 || flow.pieces == 0));
   const std::int64_t leaving = flow.pieces - flow.tail;
   // What a direction gets while the other moves too: half, or what the other cannot use.
   const double in_shared = std::min(flow.h2d, std::max(flow.both / 2, flow.both - flow.d2h));
   const double out_shared = std::min(flow.d2h, std::max(flow.both / 2, flow.both - flow.h2d));
+  const double in_alone = std::min(flow.h2d, flow.both);
+  const double out_alone = std::min(flow.d2h, flow.both);
   Lane in{.done = flow.arrive};
+  if (flow.late >= 0) {
+    --in.done;
+    in.resume(flow, flow.late_by.value, in_alone);
+  }
   Lane out;
   Updates updates;
   double now = 0;
@@ -83,8 +97,8 @@ Seconds step_time(const TideFlow& flow) {
     updates.begin(flow, in.done);
     if (!out.busy && out.done < std::min(updates.done, leaving)) out.begin(flow);
     const bool shared = in.flows() && out.flows();
-    const double in_rate = shared ? in_shared : std::min(flow.h2d, flow.both);
-    const double out_rate = shared ? out_shared : std::min(flow.d2h, flow.both);
+    const double in_rate = shared ? in_shared : in_alone;
+    const double out_rate = shared ? out_shared : out_alone;
     const double in_end = in.ends_in(in_rate);
     const double out_end = out.ends_in(out_rate);
     const double dt = std::min({in_end, out_end, updates.left});

@@ -91,40 +91,64 @@ Bytes peak_room(const TideProblem& p) {
 
 Ticks length(const std::vector<TideRoom>& curve) { return curve.empty() ? Ticks{0} : curve.back().until; }
 
+Ticks copy_time(const TideProblem& p, BytesPerSecond rate) {
+  return std::max(Ticks{1}, to_ticks(p.latency + p.piece / rate));
+}
+
 /// The fluid relaxation's bound when `in` and `out` bytes must move within the step.
 Seconds least_step(const TideProblem& p, double in, double out) {
   const double state = static_cast<double>(p.piece.value) * static_cast<double>(p.pieces);
   return {std::max({(in + out) / p.both.value, in / p.h2d.value, out / p.d2h.value, state / p.adam_state.value})};
 }
 
-/// Pieces that come in from the peak to the first update, one after another, each as soon as it fits.
-std::int64_t arrivals(const TideProblem& p, std::int64_t kept, std::int64_t most) {
-  const Ticks copy = std::max(Ticks{1}, to_ticks(p.latency + p.piece / rate_in(p)));
+struct Arrivals {
   std::int64_t count = 0;
+  Ticks late{0};  // what is left of the last copy at the first update
+};
+
+/// Pieces that begin to come in from the peak to the first update, one after another, each as soon as it fits.
+Arrivals arrivals(const TideProblem& p, std::int64_t kept, std::int64_t most) {
+  const Ticks copy = copy_time(p, rate_in(p));
+  const Ticks first_update = length(p.fall);
+  Arrivals in;
   Ticks engine_free{0};
   Ticks begin{0};
   for (const TideRoom& entry : p.fall) {
     const std::int64_t fit = std::min(most, entry.room.value / p.piece.value - kept);
-    for (; count < fit; ++count) {
+    for (; in.count < fit; ++in.count) {
       const Ticks start = std::max(engine_free, begin);
       if (start >= entry.until) break;
-      if (start + copy > length(p.fall)) return count;
       engine_free = start + copy;
     }
     begin = entry.until;
   }
-  return count;
+  in.late = std::max(Ticks{0}, engine_free - first_update);
+  return in;
 }
 
-/// Pieces that may stay: copied out one after another from the plan's start, they make room in time, and the last has
-/// left at the peak.
-std::int64_t departures(const TideProblem& p, std::int64_t kept, std::int64_t most) {
-  const Ticks copy = std::max(Ticks{1}, to_ticks(p.latency + p.piece / rate_out(p)));
-  std::int64_t count = std::min(most, length(p.rise).value / copy.value);
+/// How long the forward waits when `tail` pieces stay: they are copied out one after another from the plan's start,
+/// must make room at every entry, and all have left at the peak.
+Ticks forward_wait(const TideProblem& p, std::int64_t kept, std::int64_t tail) {
+  const Ticks copy = copy_time(p, rate_out(p));
+  Ticks wait = std::max(Ticks{0}, copy * tail - length(p.rise));
   Ticks begin{0};
   for (const TideRoom& entry : p.rise) {
-    count = std::min(count, entry.room.value / p.piece.value - kept + begin.value / copy.value);
+    const std::int64_t gone = tail - (entry.room.value / p.piece.value - kept);
+    if (gone > 0) wait = std::max(wait, copy * gone - begin);
     begin = entry.until;
+  }
+  return wait;
+}
+
+/// The most pieces that may stay so that the forward waits for less than one copy.
+std::int64_t departures(const TideProblem& p, std::int64_t kept, std::int64_t most) {
+  const Ticks copy = copy_time(p, rate_out(p));
+  // One piece more means one copy more to wait for, once there is any wait.
+  std::int64_t count = most;
+  while (count > 0) {
+    const Ticks wait = forward_wait(p, kept, count);
+    if (wait < copy) break;
+    count -= wait.value / copy.value;
   }
   return count;
 }
@@ -160,8 +184,10 @@ class Search {
 
  private:
   void try_kept(std::int64_t kept);
-  void try_widths(std::int64_t kept, std::int64_t most, std::int64_t arrive, std::int64_t tail);
-  void consider(TideSchedule candidate);
+  void try_places(TideSchedule candidate, std::int64_t most, Ticks late);
+  void consider(TideSchedule candidate, Ticks late);
+
+  static constexpr std::int64_t kNear = 3;  // fewer pieces that arrive or stay, more places than they need
 
   const TideProblem& problem_;
   std::int64_t room_;  // pieces in the step
@@ -174,50 +200,57 @@ TideSchedule Search::run() {
     return std::move(*best_);
   }
   const std::int64_t at_peak = std::min(problem_.pieces, peak_room(problem_).value / problem_.piece.value);
-  for (std::int64_t kept = at_peak; kept >= 0; --kept) {
-    const std::int64_t left = problem_.pieces - kept;
-    if (left > 0 && room_ - kept <= 0) continue;
-    if (room_ >= kFlowPlaces && room_ - kept < std::min(kFlowPlaces, left)) continue;
-    // Room for fewer than three pieces: whether to keep or to move them is a matter of counting.
-    try_kept(kept);
-    if (room_ >= kFlowPlaces) break;
-  }
+  // Keep as many as leave three places for the others; fewer only where that is faster, all things counted.
+  const auto flows = [&](std::int64_t kept) { return room_ - kept >= std::min(kFlowPlaces, problem_.pieces - kept); };
+  std::int64_t kept = at_peak;
+  while (kept > 0 && !flows(kept)) --kept;
+  try_kept(kept);
+  for (++kept; kept <= at_peak && (kept < room_ || kept == problem_.pieces); ++kept) try_kept(kept);
   return std::move(*best_);
 }
 
 void Search::try_kept(std::int64_t kept) {
   const std::int64_t most = std::min(problem_.pieces - kept, room_ - kept);
-  const std::int64_t arrive = arrivals(problem_, kept, most);
+  const Arrivals in = arrivals(problem_, kept, most);
   const std::int64_t tail = problem_.may_stay ? departures(problem_, kept, most) : 0;
-  for (std::int64_t a = arrive; a >= std::max<std::int64_t>(0, arrive - 2); --a) {
-    for (std::int64_t b = tail; b >= std::max<std::int64_t>(0, tail - 2); --b) try_widths(kept, most, a, b);
+  TideSchedule candidate;
+  candidate.kept = kept;
+  for (candidate.arrive = in.count; candidate.arrive >= std::max<std::int64_t>(0, in.count - kNear);
+       --candidate.arrive) {
+    const Ticks late = candidate.arrive == in.count ? in.late : Ticks{0};
+    for (candidate.tail = tail; candidate.tail >= std::max<std::int64_t>(0, tail - kNear); --candidate.tail) {
+      try_places(candidate, most, late);
+    }
   }
 }
 
-void Search::try_widths(std::int64_t kept, std::int64_t most, std::int64_t arrive, std::int64_t tail) {
-  constexpr std::int64_t kMore = 4;  // places beyond what arrives or stays
-  const std::int64_t least = std::min(most, std::max<std::int64_t>({arrive, tail, 1}));
-  TideSchedule candidate{.kept = kept, .arrive = arrive, .tail = tail};
-  for (candidate.places = least; candidate.places <= std::min(most, least + kMore); ++candidate.places) {
-    consider(candidate);
+void Search::try_places(TideSchedule candidate, std::int64_t most, Ticks late) {
+  const std::int64_t least = std::min(most, std::max<std::int64_t>({candidate.arrive, candidate.tail, 1}));
+  candidate.wait = to_seconds(forward_wait(problem_, candidate.kept, candidate.tail));
+  for (candidate.places = least; candidate.places <= std::min(most, least + kNear); ++candidate.places) {
+    consider(candidate, late);
   }
   candidate.places = most;
-  if (most > least + kMore) consider(candidate);
+  if (most > least + kNear) consider(candidate, late);
 }
 
-void Search::consider(TideSchedule candidate) {
+void Search::consider(TideSchedule candidate, Ticks late) {
   const std::int64_t moving = problem_.pieces - candidate.kept;
   const auto bytes = static_cast<double>(problem_.piece.value);
-  const Seconds least = least_step(problem_, bytes * static_cast<double>(moving - candidate.arrive),
+  const double late_bytes = std::min(bytes, to_seconds(late).value * rate_in(problem_).value);
+  const Seconds least = least_step(problem_, bytes * static_cast<double>(moving - candidate.arrive) + late_bytes,
                                    bytes * static_cast<double>(moving - candidate.tail));
-  if (best_ && best_->step <= least) return;
+  if (best_ && best_->exposed() <= least + candidate.wait) return;
   auto ring = numbered_ring(moving, candidate.places, candidate.arrive, candidate.tail);
   if (!ring) return;
   candidate.ring = std::move(*ring);
+  const auto last_in = std::find(candidate.ring.begin(), candidate.ring.end(), candidate.arrive - 1);
   const Seconds update = problem_.piece / problem_.adam_state;
   candidate.step = step_time({.pieces = moving,
                               .places = candidate.places,
                               .arrive = candidate.arrive,
+                              .late = late > Ticks{0} ? last_in - candidate.ring.begin() : -1,
+                              .late_by = to_seconds(late),
                               .tail = candidate.tail,
                               .copy_bytes = bytes,
                               .h2d = problem_.h2d.value,
@@ -227,7 +260,7 @@ void Search::consider(TideSchedule candidate) {
                               .update = update,
                               .kept = update * static_cast<double>(candidate.kept)});
   constexpr double kSame = 1e-9;  // relative: rounding, not a difference
-  if (best_ && candidate.step.value >= best_->step.value * (1 - kSame)) return;
+  if (best_ && candidate.exposed().value >= best_->exposed().value * (1 - kSame)) return;
   best_ = std::move(candidate);
 }
 

@@ -44,16 +44,18 @@ struct TideBound {
   Bytes kept{0};    // w: never moves
   Bytes in{0};      // x: comes in before the first update
   Bytes out{0};     // y: leaves after the last update
-  Seconds step{0};  // from the first update to the last update or copy of the step, whichever is later
+  Seconds step{0};  // least exposed time: from the first update to the last update or copy, and waits elsewhere
 };
 
 /// `kept` pieces never move. The others are numbered 0 .. P - kept - 1 in the order in which the optimizer takes them;
 /// the kept ones' turn comes after the first `arrive` of these. Places number from 0, the place farthest from the
 /// activations; each holds one piece at a time.
-///  - Pieces k < arrive come in before the first update, by ascending place: they fill places 0 .. arrive - 1.
+///  - Pieces k < arrive begin to come in before the first update, each as soon as it fits, by ascending place: they
+///  fill
+///    places 0 .. arrive - 1. The copy of the last may end after the first update.
 ///  - A piece k >= places takes its place over from piece k - places, which has left by then.
 ///  - The last `tail` pieces stay, in places 0 .. tail - 1, and leave in the next step by descending place, the first
-///    at the plan's start. A piece may both arrive and stay.
+///    at the plan's start; the forward waits for them where it needs their room. A piece may both arrive and stay.
 ///  - Every other piece leaves during the step, in the order of its number.
 struct TideSchedule {
   std::int64_t places = 0;  // N, without the kept pieces' room
@@ -62,8 +64,10 @@ struct TideSchedule {
   std::int64_t tail = 0;    // b
   // A permutation of 0 .. places - 1: piece k lies in place ring[k mod places].
   std::vector<std::int64_t> ring{};
-  Seconds step{0};  // predicted, as TideBound::step
+  Seconds step{0};  // predicted: from the time at which updates may begin to the last update or copy of the step
+  Seconds wait{0};  // predicted: of the forward, for the last of what stays; less than a copy
 
+  Seconds exposed() const { return step + wait; }
   std::int64_t place(std::int64_t piece) const { return ring[static_cast<std::size_t>(piece % places)]; }
 };
 
