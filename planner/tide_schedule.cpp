@@ -1,0 +1,301 @@
+#include "planner/tide_schedule.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+#include "models/errors.hpp"
+#include "planner/tide_flow.hpp"
+
+// The fluid relaxation. State is S bytes of sand. Every grain is on the device when it is updated, all updates come
+// between the first and the last update of the step, and the same step repeats.
+//
+// A lower bound. Let q be the room at the peak and look at the w grains that are on the device at that moment:
+// w <= min(q, S), and w <= the room between steps if they are to stay there. Each of the other S - w grains comes in
+// after the peak and before its update, and leaves after its update and before the next peak, since its update made the
+// host's copy old. Of these let x be on the device at the first update and y be dirty there after the step; then
+// S - w - x must come in and S - w - y must leave within the step's T seconds, h and d being the rates:
+//
+//   T >= (S - w - x) / h2d,   T >= (S - w - y) / d2h,   T >= ((S - w - x) + (S - w - y)) / both,   T >= S / adam_state
+//
+// The largest x, given w: until time t no more than room(t) - w has come in, after it no more than h2d (F - t), where F
+// is the first update's time. Bringing grains in at full rate whenever there is room attains the least of these (grains
+// are alike: an earliest-deadline schedule of one class, so no order is better):
+//
+//   x = min over t in [0, F] of (room(t) - w + h2d (F - t)), h2d F, S - w and the step's room - w
+//
+// and with room constant from entry to entry, t matters only where an entry ends. The largest y is the mirror: by time
+// t of the rise d2h t has left, and what has not must fit: y = min over t of (room(t) - w + d2h t), at the peak d2h t
+// alone, S - w, the step's room - w; t matters only where an entry begins.
+//
+// All three at once (the exchange). Let another schedule have w' < w grains at the peak. Replace w - w' of its
+// travellers by grains that never move. Both minima say that w + x does not fall when w grows: every term but h2d F has
+// w in it once, and that one lets w + x grow with w. The same holds for w + y. So every bound on T falls or stays, and
+// w = min(q, S, step room) is best, with its x and y.
+//
+// Delays do not help. Keeping the first update (or the forward) waiting for e seconds lets h2d e more in (d2h e more
+// out), which shortens T by at most e, because h2d <= both and d2h <= both.
+//
+// The bound is attained: move both ways at the constant rates (S - w - x) / T and (S - w - y) / T and update travellers
+// at the constant rate (S - w) / T. What has been updated is never more than what has come in,
+// (S - w) t / T <= x + (S - w - x) t / T, nor less than what has left; and the travellers on the device go in a
+// straight line from x to y, both of which fit.
+//
+// What whole pieces lose: one copy before the first update when nothing has come in yet, one after the last update when
+// nothing may stay, the part of a piece by which each of w, x and y is rounded down, and a copy's latency for each
+// piece that moves in the step. And what fair sharing loses: while both directions move, hardware divides `both` about
+// evenly, whatever the schedule would like. If both < h2d + d2h and x != y, the direction with less to move ends early
+// and the other one alone does not fill `both`. With n and m the smaller and the larger of S - w - x and S - w - y, and
+// equal rates r each way, the step takes 2 n / both + (m - n) / r, which may exceed the bound above. No order of whole
+// copies changes that.
+//
+// Places. Pieces that come in during the step take places over in the order in which they are freed, so none waits for
+// a place while another is empty: a ring. Where in the ring a place lies is free, but arrivals need the far places
+// 0 .. a - 1, the only ones there are while activations are large, and what stays needs 0 .. b - 1, so that the nearest
+// leave first. In the ring, arrivals are the slots 0 .. a - 1 and what stays the slots (moving - b .. moving - 1) mod
+// N. Numbering the places so that both get theirs is possible exactly when one of the two sets of slots contains the
+// other, as it does when N = max(a, b). So a handful of (a, b, N) near the largest a and b are compared.
+
+namespace ebb {
+
+namespace {
+
+constexpr std::int64_t kFlowPlaces = 3;  // one filled, one updated, one emptied
+
+void check(const TideProblem& p) {
+  EBB_ASSERT(p.piece > Bytes{0} && p.pieces > 0);
+  EBB_ASSERT(p.h2d.value > 0 && p.d2h.value > 0 && p.both.value > 0 && p.adam_state.value > 0);
+  EBB_ASSERT(p.latency >= Seconds{0} && p.step_room >= Bytes{0});
+  for (const auto* curve : {&p.rise, &p.fall}) {
+    for (std::size_t i = 0; i < curve->size(); ++i) {
+      const TideRoom& entry = (*curve)[i];
+      EBB_ASSERT(entry.room >= Bytes{0} && entry.until >= (i == 0 ? Ticks{0} : (*curve)[i - 1].until));
+      if (i == 0) continue;
+      const Bytes before = (*curve)[i - 1].room;
+      EBB_ASSERT(curve == &p.rise ? entry.room <= before : entry.room >= before);
+    }
+  }
+}
+
+BytesPerSecond rate_in(const TideProblem& p) { return std::min(p.h2d, p.both); }
+BytesPerSecond rate_out(const TideProblem& p) { return std::min(p.d2h, p.both); }
+
+/// Room at the peak for what also stays through the step.
+Bytes peak_room(const TideProblem& p) {
+  Bytes room = p.step_room;
+  if (!p.rise.empty()) room = std::min(room, p.rise.back().room);
+  if (!p.fall.empty()) room = std::min(room, p.fall.front().room);
+  return room;
+}
+
+Ticks length(const std::vector<TideRoom>& curve) { return curve.empty() ? Ticks{0} : curve.back().until; }
+
+Ticks copy_time(const TideProblem& p, BytesPerSecond rate) {
+  return std::max(Ticks{1}, to_ticks(p.latency + p.piece / rate));
+}
+
+/// The fluid relaxation's bound when `in` and `out` bytes must move within the step.
+Seconds least_step(const TideProblem& p, double in, double out) {
+  const double state = static_cast<double>(p.piece.value) * static_cast<double>(p.pieces);
+  return {std::max({(in + out) / p.both.value, in / p.h2d.value, out / p.d2h.value, state / p.adam_state.value})};
+}
+
+struct Arrivals {
+  std::int64_t count = 0;
+  Ticks late{0};  // what is left of the last copy at the first update
+};
+
+/// Pieces that begin to come in from the peak to the first update, one after another, each as soon as it fits.
+Arrivals arrivals(const TideProblem& p, std::int64_t kept, std::int64_t most) {
+  const Ticks copy = copy_time(p, rate_in(p));
+  const Ticks first_update = length(p.fall);
+  Arrivals in;
+  Ticks engine_free{0};
+  Ticks begin{0};
+  for (const TideRoom& entry : p.fall) {
+    const std::int64_t fit = std::min(most, entry.room.value / p.piece.value - kept);
+    for (; in.count < fit; ++in.count) {
+      const Ticks start = std::max(engine_free, begin);
+      if (start >= entry.until) break;
+      engine_free = start + copy;
+    }
+    begin = entry.until;
+  }
+  in.late = std::max(Ticks{0}, engine_free - first_update);
+  return in;
+}
+
+/// How long the forward waits when `tail` pieces stay: they are copied out one after another from the plan's start,
+/// must make room at every entry, and all have left at the peak.
+Ticks forward_wait(const TideProblem& p, std::int64_t kept, std::int64_t tail) {
+  const Ticks copy = copy_time(p, rate_out(p));
+  Ticks wait = std::max(Ticks{0}, copy * tail - length(p.rise));
+  Ticks begin{0};
+  for (const TideRoom& entry : p.rise) {
+    const std::int64_t gone = tail - (entry.room.value / p.piece.value - kept);
+    if (gone > 0) wait = std::max(wait, copy * gone - begin);
+    begin = entry.until;
+  }
+  return wait;
+}
+
+/// The most pieces that may stay so that the forward waits for less than one copy.
+std::int64_t departures(const TideProblem& p, std::int64_t kept, std::int64_t most) {
+  const Ticks copy = copy_time(p, rate_out(p));
+  // One piece more means one copy more to wait for, once there is any wait.
+  std::int64_t count = most;
+  while (count > 0) {
+    const Ticks wait = forward_wait(p, kept, count);
+    if (wait < copy) break;
+    count -= wait.value / copy.value;
+  }
+  return count;
+}
+
+/// The order of places in the ring; none when arrivals and what stays cannot both have theirs.
+std::optional<std::vector<std::int64_t>> numbered_ring(std::int64_t moving, std::int64_t places, std::int64_t arrive,
+                                                       std::int64_t tail) {
+  std::vector<bool> arrives(static_cast<std::size_t>(places));
+  std::vector<bool> stays(static_cast<std::size_t>(places));
+  for (std::int64_t k = 0; k < arrive; ++k) arrives[static_cast<std::size_t>(k)] = true;
+  for (std::int64_t k = moving - tail; k < moving; ++k) stays[static_cast<std::size_t>(k % places)] = true;
+  const auto& inner = arrive <= tail ? arrives : stays;
+  const auto& outer = arrive <= tail ? stays : arrives;
+  std::vector<std::int64_t> ring(static_cast<std::size_t>(places));
+  std::int64_t next_inner = 0;
+  std::int64_t next_outer = std::min(arrive, tail);
+  std::int64_t next_rest = std::max(arrive, tail);
+  for (std::size_t slot = 0; slot < ring.size(); ++slot) {
+    if (inner[slot] && !outer[slot]) return std::nullopt;
+    std::int64_t& next = inner[slot] ? next_inner : outer[slot] ? next_outer : next_rest;
+    ring[slot] = next++;
+  }
+  return ring;
+}
+
+/// Compares schedules and keeps the fastest; of equals the first.
+class Search {
+ public:
+  explicit Search(const TideProblem& problem)
+      : problem_(problem), room_(problem.step_room.value / problem.piece.value) {}
+
+  TideSchedule run();
+
+ private:
+  void try_kept(std::int64_t kept);
+  void try_places(TideSchedule candidate, std::int64_t most, Ticks late);
+  void consider(TideSchedule candidate, Ticks late);
+
+  static constexpr std::int64_t kNear = 3;  // fewer pieces that arrive or stay, more places than they need
+
+  const TideProblem& problem_;
+  std::int64_t room_;  // pieces in the step
+  std::optional<TideSchedule> best_;
+};
+
+TideSchedule Search::run() {
+  if (!problem_.may_stay) {
+    try_kept(0);
+    return std::move(*best_);
+  }
+  const std::int64_t at_peak = std::min(problem_.pieces, peak_room(problem_).value / problem_.piece.value);
+  // Keep as many as leave three places for the others; fewer only where that is faster, all things counted.
+  const auto flows = [&](std::int64_t kept) { return room_ - kept >= std::min(kFlowPlaces, problem_.pieces - kept); };
+  std::int64_t kept = at_peak;
+  while (kept > 0 && !flows(kept)) --kept;
+  try_kept(kept);
+  for (++kept; kept <= at_peak && (kept < room_ || kept == problem_.pieces); ++kept) try_kept(kept);
+  return std::move(*best_);
+}
+
+void Search::try_kept(std::int64_t kept) {
+  const std::int64_t most = std::min(problem_.pieces - kept, room_ - kept);
+  const Arrivals in = arrivals(problem_, kept, most);
+  const std::int64_t tail = problem_.may_stay ? departures(problem_, kept, most) : 0;
+  TideSchedule candidate;
+  candidate.kept = kept;
+  for (candidate.arrive = in.count; candidate.arrive >= std::max<std::int64_t>(0, in.count - kNear);
+       --candidate.arrive) {
+    const Ticks late = candidate.arrive == in.count ? in.late : Ticks{0};
+    for (candidate.tail = tail; candidate.tail >= std::max<std::int64_t>(0, tail - kNear); --candidate.tail) {
+      try_places(candidate, most, late);
+    }
+  }
+}
+
+void Search::try_places(TideSchedule candidate, std::int64_t most, Ticks late) {
+  const std::int64_t least = std::min(most, std::max<std::int64_t>({candidate.arrive, candidate.tail, 1}));
+  candidate.wait = to_seconds(forward_wait(problem_, candidate.kept, candidate.tail));
+  for (candidate.places = least; candidate.places <= std::min(most, least + kNear); ++candidate.places) {
+    consider(candidate, late);
+  }
+  candidate.places = most;
+  if (most > least + kNear) consider(candidate, late);
+}
+
+void Search::consider(TideSchedule candidate, Ticks late) {
+  const std::int64_t moving = problem_.pieces - candidate.kept;
+  const auto bytes = static_cast<double>(problem_.piece.value);
+  const double late_bytes = std::min(bytes, to_seconds(late).value * rate_in(problem_).value);
+  const Seconds least = least_step(problem_, bytes * static_cast<double>(moving - candidate.arrive) + late_bytes,
+                                   bytes * static_cast<double>(moving - candidate.tail));
+  if (best_ && best_->exposed() <= least + candidate.wait) return;
+  auto ring = numbered_ring(moving, candidate.places, candidate.arrive, candidate.tail);
+  if (!ring) return;
+  candidate.ring = std::move(*ring);
+  const auto last_in = std::find(candidate.ring.begin(), candidate.ring.end(), candidate.arrive - 1);
+  const Seconds update = problem_.piece / problem_.adam_state;
+  candidate.step = step_time({.pieces = moving,
+                              .places = candidate.places,
+                              .arrive = candidate.arrive,
+                              .late = late > Ticks{0} ? last_in - candidate.ring.begin() : -1,
+                              .late_by = to_seconds(late),
+                              .tail = candidate.tail,
+                              .copy_bytes = bytes,
+                              .h2d = problem_.h2d.value,
+                              .d2h = problem_.d2h.value,
+                              .both = problem_.both.value,
+                              .latency = problem_.latency,
+                              .update = update,
+                              .kept = update * static_cast<double>(candidate.kept)});
+  constexpr double kSame = 1e-9;  // relative: rounding, not a difference
+  if (best_ && candidate.exposed().value >= best_->exposed().value * (1 - kSame)) return;
+  best_ = std::move(candidate);
+}
+
+}  // namespace
+
+TideBound fluid_bound(const TideProblem& problem) {
+  check(problem);
+  const Bytes state = problem.piece * problem.pieces;
+  TideBound bound;
+  if (problem.may_stay) bound.kept = std::min(state, peak_room(problem));
+  const Bytes moving = state - bound.kept;
+  const auto moved = [](BytesPerSecond rate, Ticks time) {
+    return Bytes{static_cast<std::int64_t>(std::ceil(rate.value * to_seconds(time).value))};
+  };
+  const Ticks first_update = length(problem.fall);
+  const Bytes step_room = problem.step_room - bound.kept;
+  bound.in = std::min({moving, step_room, moved(rate_in(problem), first_update)});
+  for (const TideRoom& entry : problem.fall) {
+    bound.in = std::min(bound.in, entry.room - bound.kept + moved(rate_in(problem), first_update - entry.until));
+  }
+  if (problem.may_stay) bound.out = std::min({moving, step_room, moved(rate_out(problem), length(problem.rise))});
+  Ticks begin{0};
+  for (const TideRoom& entry : problem.rise) {
+    bound.out = std::min(bound.out, entry.room - bound.kept + moved(rate_out(problem), begin));
+    begin = entry.until;
+  }
+  bound.step = least_step(problem, static_cast<double>((moving - bound.in).value),
+                          static_cast<double>((moving - bound.out).value));
+  return bound;
+}
+
+TideSchedule solve_tide(const TideProblem& problem) {
+  check(problem);
+  EBB_ASSERT(problem.step_room >= problem.piece);
+  return Search(problem).run();
+}
+
+}  // namespace ebb
