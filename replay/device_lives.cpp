@@ -52,37 +52,32 @@ std::vector<std::int64_t> next_on_compute(const Plan& plan) {
   return next;
 }
 
-std::vector<DeviceLife> device_lives(const Plan& plan) {
+std::vector<std::vector<DeviceLife>> device_lives(const Plan& plan) {
   const std::vector<std::int64_t> positions = compute_positions(plan);
   const std::vector<std::int64_t> next = next_on_compute(plan);
   std::int64_t end = 0;  // behind the last position
   for (const std::int64_t position : positions) end = std::max(end, position + 1);
-  std::vector<DeviceLife> lives(plan.buffers.size());
+  const std::int64_t last = std::max<std::int64_t>(end - 1, 0);
+  std::vector<std::vector<DeviceLife>> lives(plan.buffers.size());
   std::vector<bool> alive(plan.buffers.size(), false);
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
     alive[b] = plan.buffers[b].memory == Memory::device && plan.buffers[b].initial;
-    if (alive[b]) lives[b] = {0, 0};
+    if (alive[b]) lives[b].push_back({0, last});
   }
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const Op& op = plan.ops[i];
     if (op.kind != OpKind::allocate && op.kind != OpKind::release) continue;
     if (plan.buffers[op.buffer.index].memory != Memory::device) continue;
     check_stream(plan, i);
-    DeviceLife& life = lives[op.buffer.index];
     EBB_ASSERT(alive[op.buffer.index] == (op.kind == OpKind::release));
     alive[op.buffer.index] = op.kind == OpKind::allocate;
+    std::vector<DeviceLife>& of_buffer = lives[op.buffer.index];
     if (op.kind == OpKind::allocate) {
-      if (!life.alive()) life.first = positions[i];
-      life.last = std::max(life.last, positions[i]);
-      continue;
+      of_buffer.push_back({positions[i], last});
+    } else {
+      const std::int64_t free_from = op.after.valid() ? std::min(next[op.after.index], end) : 0;
+      of_buffer.back().last = std::max(positions[i], free_from - 1);
     }
-    const std::int64_t free_from = op.after.valid() ? std::min(next[op.after.index], end) : 0;
-    life.last = std::max({life.last, positions[i], free_from - 1});
-  }
-  for (std::size_t b = 0; b < lives.size(); ++b) {
-    if (!alive[b]) continue;
-    lives[b].last = std::max<std::int64_t>(end - 1, 0);
-    if (plan.buffers[b].initial) lives[b].first = 0;
   }
   return lives;
 }

@@ -17,13 +17,11 @@
 
 namespace ebb::replay {
 
-/// Positions on the compute stream, 0 .. length - 1; both ends belong to it. A buffer that lives several times has one
-/// life from the first to the last; one that is there before and after the plan, the whole plan.
+/// Positions on the compute stream, 0 .. length - 1; both ends belong to it.
 struct DeviceLife {
   std::int64_t first = 0;
-  std::int64_t last = -1;  // < first: never alive
+  std::int64_t last = 0;
 
-  bool alive() const { return last >= first; }
   bool operator==(const DeviceLife&) const = default;
 };
 
@@ -31,7 +29,9 @@ struct DeviceLife {
 /// streams of kind compute (a plan has one).
 std::vector<std::int64_t> next_on_compute(const Plan& plan);
 
-/// By buffer; host buffers are never alive. InputError for an allocation or release that is on another stream.
-std::vector<DeviceLife> device_lives(const Plan& plan);
+/// By buffer, its lives in order; host buffers have none. A life that begins before the storage of the one before it is
+/// free (a release's `after`) may begin before that one's last position. InputError for an allocation or release that
+/// is on another stream.
+std::vector<std::vector<DeviceLife>> device_lives(const Plan& plan);
 
 }  // namespace ebb::replay

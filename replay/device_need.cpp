@@ -87,15 +87,6 @@ DeviceBacking backing_of(std::span<const Plan* const> plans) {
   return arena ? DeviceBacking::arena : DeviceBacking::caching;
 }
 
-memory::Arena place_buffers(const Plan& plan) {
-  const std::vector<DeviceLife> lives = device_lives(plan);
-  std::vector<memory::ArenaSlot> slots(plan.buffers.size());
-  for (std::size_t b = 0; b < slots.size(); ++b) {
-    if (lives[b].alive()) slots[b] = {plan.buffers[b].bytes, lives[b].first, lives[b].last};
-  }
-  return memory::place_in_arena(slots);
-}
-
 Bytes device_bytes_needed(std::span<const Plan* const> plans, std::span<const Plan* const> order) {
   if (backing_of(plans) == DeviceBacking::arena) return place_life(plans).size;
   CachedPlans cached;

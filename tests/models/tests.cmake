@@ -15,6 +15,7 @@ ebb_test(models_tests LIBS ebb_models ebb_schema_validator nlohmann_json::nlohma
   models/job_yaml_test.cpp
   models/library_test.cpp
   models/memory/arena_test.cpp
+  models/memory/arena_tidal_test.cpp
   models/memory/caching_allocator_test.cpp
   models/memory/caching_allocator_trace_test.cpp
   models/memory/driver_addresses_test.cpp

@@ -82,6 +82,56 @@ struct SmallLife {
   std::vector<const Plan*> plans() const { return {&init.plan, &step.plan, &skip.plan, &save.plan}; }
 };
 
+bool over_each_other(const std::vector<DeviceLife>& a, const std::vector<DeviceLife>& b) {
+  for (const DeviceLife& x : a)
+    for (const DeviceLife& y : b)
+      if (x.first <= y.last && y.first <= x.last) return true;
+  return false;
+}
+
+void check_apart(const Plan& plan, const std::vector<Bytes>& offsets) {
+  const auto lives = device_lives(plan);
+  for (std::size_t a = 0; a < lives.size(); ++a) {
+    for (std::size_t b = a + 1; b < lives.size(); ++b) {
+      if (!over_each_other(lives[a], lives[b])) continue;
+      INFO(name_of(plan.part) << ": " << plan.buffers[a].name << " and " << plan.buffers[b].name);
+      CHECK((offsets[a] + plan.buffers[a].bytes <= offsets[b] || offsets[b] + plan.buffers[b].bytes <= offsets[a]));
+    }
+  }
+}
+
+/// A life with a tide: init makes nothing but parameters; "tail" is there between steps, gone while "activations" are
+/// there, and stepped in "slot" before it comes back. A skip brings it back early, in the step's words; a save has a
+/// window that is as large as the activations.
+struct TidalLife {
+  Draft init{LifePart::init}, step{LifePart::step}, skip{LifePart::skip}, save{LifePart::save};
+
+  TidalLife() {
+    init.buffer("params", 512, true);
+    init.allocate(init.buffer("tail", 1024, false, true));
+    for (Draft* draft : {&step, &skip}) {
+      draft->buffer("params", 512, true);
+      const BufferId tail = draft->buffer("tail", 1024, true, true);
+      const BufferId activations = draft->buffer("activations", 2048);
+      const BufferId slot = draft->buffer("slot", 1024, false, true);
+      draft->release(tail);
+      draft->allocate(activations);
+      draft->op(OpKind::kernel, kCompute, activations);
+      draft->release(activations);
+      draft->allocate(slot);
+      if (draft == &skip) draft->allocate(tail);
+      draft->op(OpKind::kernel, kCompute, slot);
+      draft->release(slot);
+      if (draft == &step) draft->allocate(tail);
+    }
+    const BufferId window = save.buffer("window", 2048);
+    save.buffer("tail", 1024, true, true);
+    save.buffer("params", 512, true);
+    save.allocate(window);
+    save.release(window);
+  }
+};
+
 }  // namespace
 
 TEST_CASE("carry-over: between parts every live buffer goes on under its name, wherever the next plan has it") {
@@ -135,21 +185,35 @@ TEST_CASE("arena of a life: what outlives a part lies still in all of them, and 
   }
   // A skip plan goes on with the slot where the step has put it.
   CHECK(at(2, "slot") == at(1, "slot"));
-  for (std::size_t p = 0; p < plans.size(); ++p) {
-    const std::vector<DeviceLife> lives = device_lives(*plans[p]);
-    for (std::size_t a = 0; a < lives.size(); ++a) {
-      for (std::size_t b = a + 1; b < lives.size(); ++b) {
-        if (!lives[a].alive() || !lives[b].alive()) continue;
-        if (lives[a].last < lives[b].first || lives[b].last < lives[a].first) continue;
-        const Bytes begin_a = arena.offsets[p][a], begin_b = arena.offsets[p][b];
-        INFO(plans[p]->buffers[a].name << " and " << plans[p]->buffers[b].name);
-        CHECK((begin_a + plans[p]->buffers[a].bytes <= begin_b || begin_b + plans[p]->buffers[b].bytes <= begin_a));
-      }
-    }
-  }
+  for (std::size_t p = 0; p < plans.size(); ++p) check_apart(*plans[p], arena.offsets[p]);
   // Temporary ones share: activations with slot and window. 1024 + 512 outlive, 4096 is the largest of the rest.
   CHECK(arena.size == Bytes{1024 + 512 + 4096});
   CHECK(device_bytes_needed(plans, plans) == arena.size);
+}
+
+TEST_CASE("arena of a life: what is gone in the midst of a part lends its bytes there, and lies still in all parts") {
+  const TidalLife life;
+  const std::vector<const Plan*> both = {&life.init.plan, &life.step.plan, &life.save.plan};
+  const LifeArena arena = place_life(both);
+  for (std::size_t p = 0; p < both.size(); ++p) check_apart(*both[p], arena.offsets[p]);
+  CHECK(arena.offsets[0][1] == arena.offsets[1][1]);
+  CHECK(arena.offsets[0][1] == arena.offsets[2][1]);
+  // The save has all three: 512 + 1024 + 2048. A step has the tail and no activations, or the other way round.
+  CHECK(arena.size == Bytes{3584});
+  CHECK(arena.max_live == arena.size);
+  const std::vector<const Plan*> steps = {&life.init.plan, &life.step.plan};
+  CHECK(place_life(steps).size == Bytes{512 + 2048});
+  CHECK(device_bytes_needed(steps, steps) == Bytes{512 + 2048});
+}
+
+TEST_CASE("arena of a life: a skip that goes another way than its step costs only what is live in either") {
+  const TidalLife life;
+  const std::vector<const Plan*> plans = {&life.init.plan, &life.step.plan, &life.skip.plan};
+  const LifeArena arena = place_life(plans);
+  for (std::size_t p = 0; p < plans.size(); ++p) check_apart(*plans[p], arena.offsets[p]);
+  for (std::size_t b = 0; b < 4; ++b) CHECK(arena.offsets[1][b] == arena.offsets[2][b]);
+  // In the skip slot and tail are there at once; in either activations are there alone.
+  CHECK(arena.size == Bytes{512 + 2048});
 }
 
 TEST_CASE("arena of a life: of one plan it is the plan's own") {

@@ -21,6 +21,7 @@ using namespace ebb::replay;
 namespace {
 
 using Draft = test::PlanDraft;
+using Lives = std::vector<DeviceLife>;
 
 constexpr StreamId kHost = Draft::kHost;
 constexpr StreamId kCompute = Draft::kCompute;
@@ -63,6 +64,15 @@ bool surely_before(const Plan& plan, const Order& order, const Life& a, const Li
   if (!a.end || !b.begin) return false;
   const OpId after = plan.ops[a.end->index].after;
   return order.before(*a.end, *b.begin) && (!after.valid() || order.before(after, *b.begin));
+}
+
+/// A buffer's own lives follow each other; otherwise one offset is not enough.
+bool lives_apart(const Plan& plan, const Order& order) {
+  const std::vector<Life> lives = lives_of(plan);
+  for (std::size_t i = 0; i < lives.size(); ++i)
+    for (std::size_t j = i + 1; j < lives.size(); ++j)
+      if (lives[i].buffer == lives[j].buffer && !surely_before(plan, order, lives[i], lives[j])) return false;
+  return true;
 }
 
 /// Also counts the pairs that do share bytes, so that a test sees that there are some.
@@ -145,38 +155,69 @@ TEST_CASE("device lives: a release behind a copy holds the storage until the com
   draft.op(OpKind::kernel, kCompute, {}, {wait});  // 3
   draft.allocate(late);                            // 4
   CHECK(next_on_compute(draft.plan)[out.index] == 3);
-  const std::vector<DeviceLife> lives = device_lives(draft.plan);
-  CHECK(lives[state.index] == DeviceLife{0, 2});
-  CHECK(lives[early.index] == DeviceLife{1, 2});
-  CHECK(lives[late.index] == DeviceLife{4, 4});
+  const auto lives = device_lives(draft.plan);
+  CHECK(lives[state.index] == Lives{{0, 2}});
+  CHECK(lives[early.index] == Lives{{1, 2}});
+  CHECK(lives[late.index] == Lives{{4, 4}});
   CHECK(check_no_overlap(draft.plan) == 1);
   CHECK(place_buffers(draft.plan).size == Bytes{2048});
 }
 
-TEST_CASE("device lives: what begins and ends a plan is alive throughout, host buffers never, strays are refused") {
+TEST_CASE("device lives: what leaves and comes back has two, host buffers none, strays are refused") {
   Draft draft;
   const BufferId cyclic = draft.buffer("", 1000, true);
+  const BufferId constant = draft.buffer("", 300, true);
   const BufferId pinned = draft.buffer("", 1000, true);
+  const BufferId between = draft.buffer("", 1000);
   draft.plan.buffers[pinned.index].memory = Memory::pinned;
-  draft.release(cyclic);
-  draft.op(OpKind::kernel, kCompute);
-  draft.allocate(cyclic);
-  draft.op(OpKind::kernel, kCompute);
-  const std::vector<DeviceLife> lives = device_lives(draft.plan);
-  CHECK(lives[cyclic.index] == DeviceLife{0, 3});
-  CHECK_FALSE(lives[pinned.index].alive());
+  draft.release(cyclic);               // 0
+  draft.allocate(between);             // 1
+  draft.op(OpKind::kernel, kCompute);  // 2
+  draft.release(between);              // 3
+  draft.allocate(cyclic);              // 4
+  draft.op(OpKind::kernel, kCompute);  // 5
+  const auto lives = device_lives(draft.plan);
+  CHECK(lives[cyclic.index] == Lives{{0, 0}, {4, 5}});
+  CHECK(lives[constant.index] == Lives{{0, 5}});
+  CHECK(lives[between.index] == Lives{{1, 3}});
+  CHECK(lives[pinned.index].empty());
+  const memory::Arena arena = place_buffers(draft.plan);
+  CHECK(arena.offsets[between.index] == arena.offsets[cyclic.index]);
+  CHECK(arena.size == Bytes{1024 + 512});
   draft.op(OpKind::release, kD2h, cyclic);
   CHECK_THROWS_AS(device_lives(draft.plan), InputError);
   CHECK(device_lives(Plan{}).empty());
 }
 
-TEST_CASE("device lives: on random plans nothing that may be alive at once shares bytes") {
+TEST_CASE("device lives: a buffer must not come back to bytes that a copy may still read") {
+  const auto plan = [](bool waits) {
+    Draft draft;
+    const BufferId state = draft.buffer("tail 0", 1000, true, true);
+    const OpId out = draft.op(OpKind::copy_d2h, kD2h, state);
+    draft.release(state, out);
+    draft.op(OpKind::allocate, kCompute, state, waits ? std::vector{out} : std::vector<OpId>{});
+    return draft.plan;
+  };
+  CHECK(device_lives(plan(true))[0] == Lives{{0, 0}, {1, 1}});
+  CHECK(place_buffers(plan(true)).size == Bytes{1024});
+  CHECK_THROWS_WITH(place_buffers(plan(false)), Catch::Contains("\"tail 0\" is allocated again while an op may still"));
+}
+
+TEST_CASE("device lives: on random plans nothing that may be alive at once shares bytes, or the plan is refused") {
   int shared = 0;
-  for (unsigned seed = 1; seed <= 300; ++seed) {
+  int refused = 0;
+  for (unsigned seed = 1; seed <= 600; ++seed) {
     CAPTURE(seed);
-    shared += check_no_overlap(random_plan(seed));
+    const Plan plan = random_plan(seed);
+    if (lives_apart(plan, Order(plan))) {
+      shared += check_no_overlap(plan);
+    } else {
+      ++refused;
+      CHECK_THROWS_AS(place_buffers(plan), InputError);
+    }
   }
   CHECK(shared > 1000);
+  CHECK(refused > 100);
 }
 
 TEST_CASE("device lives: e(i) is the first op of the compute stream that the planner's order puts behind i") {
@@ -206,8 +247,13 @@ TEST_CASE("device lives: no plan of any policy overlays what may be alive at onc
     for (const Candidate& candidate : test::replay_candidates(test::owned_of(resident))) {
       INFO(what.name << ", " << test::text_of(candidate));
       const Plan plan = host_plans(what.job, candidate).plans.front();
-      check_no_overlap(plan);
       const bool packed = candidate.policy == Policy::pipelined;
+      if (lives_apart(plan, Order(plan))) {
+        check_no_overlap(plan);
+      } else {  // windowed's masters come back before all of them have left: a caching allocator finds other bytes
+        CHECK_FALSE(packed);
+        CHECK_THROWS_AS(place_buffers(plan), InputError);
+      }
       const Plan* const alone[] = {&plan};
       CHECK((backing_of(alone) == DeviceBacking::arena) == packed);
       if (!packed) continue;
