@@ -11,6 +11,7 @@
 #include "planner/lowerings.hpp"
 #include "planner/optimizer_traffic.hpp"
 #include "planner/quantization.hpp"
+#include "planner/tidal_pieces.hpp"
 
 namespace ebb {
 
@@ -173,8 +174,12 @@ void StateTrace::step(bool first) {
     case Policy::cpu_adam:
       return step_on_host(first);
     case Policy::pipelined:
-    case Policy::tidal:
-      return step_pipelined();
+      return step_in_slots(candidate_.slots, candidate_.chunk_numel);
+    case Policy::tidal: {
+      // Pieces and activations take turns below the cap; a step holds as many pieces as it ever does.
+      const TidalPieces pieces = tidal_pieces(rank_, candidate_);
+      return step_in_slots(pieces.schedule.places + pieces.schedule.kept, pieces.numel);
+    }
   }
 }
 
@@ -224,10 +229,10 @@ void StateTrace::step_on_host(bool first) {
   for (std::size_t i = 0; i < on_host_; ++i) trace_.pass(bytes(i, 4));
 }
 
-void StateTrace::step_pipelined() {
-  const std::int64_t chunks = ceil_div(rank_.owned.value, candidate_.chunk_numel.value);
-  const Bytes slot = bytes_of(candidate_.chunk_numel, precision_.state_bytes());
-  std::vector<TraceTensor> slots(static_cast<std::size_t>(std::min<std::int64_t>(candidate_.slots, chunks)));
+void StateTrace::step_in_slots(std::int64_t count, Numel numel) {
+  const std::int64_t chunks = ceil_div(rank_.owned.value, numel.value);
+  const Bytes slot = bytes_of(numel, precision_.state_bytes());
+  std::vector<TraceTensor> slots(static_cast<std::size_t>(std::min(count, chunks)));
   trace_.term(MemoryTerm::moments);
   for (TraceTensor& tensor : slots) tensor = trace_.allocate(slot);
   for (const TraceTensor tensor : slots) trace_.release(tensor);

@@ -67,7 +67,7 @@ class StateTrace {
   void step_windows(bool first);
   void fill(Manager& manager, std::size_t chunk);
   void step_on_host(bool first);
-  void step_pipelined();
+  void step_in_slots(std::int64_t count, Numel numel);
 
   void release_slots(Manager& manager);
   void resume();

@@ -159,6 +159,16 @@ std::vector<Numel> slot_numels(const Job& job, Numel owned) {
   return values;
 }
 
+/// Pieces large enough for the link (a copy of 16 MiB takes 300 us, its latency 3) and small enough to follow the
+/// activations: 1 Mi and 4 Mi elements, 12 and 48 MiB of fp32 state.
+std::vector<Numel> piece_numels(const Job& job, Numel owned) {
+  std::vector<Numel> values;
+  for (const Numel numel : slot_numels(job, owned))
+    if (job.offload.chunk_numel || numel == Numel{1 << 20} || numel == Numel{1 << 22} || values.empty())
+      values.push_back(numel);
+  return values;
+}
+
 void append(std::vector<Candidate>& list, const Job& job, Policy policy, std::span<const std::vector<Shard>> ranks) {
   Candidate candidate;
   candidate.policy = policy;
@@ -196,6 +206,13 @@ void append(std::vector<Candidate>& list, const Job& job, Policy policy, std::sp
           candidate.chunk_numel = numel;
           list.push_back(candidate);
         }
+      return;
+    case Policy::tidal:
+      candidate.cap = job.offload.cap.value_or(Bytes{0});
+      for (const Numel numel : piece_numels(job, most_owned(ranks))) {
+        candidate.chunk_numel = numel;
+        list.push_back(candidate);
+      }
       return;
   }
 }

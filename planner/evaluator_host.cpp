@@ -12,9 +12,10 @@
 namespace ebb {
 
 HostBytes Evaluator::host(const Candidate& candidate) {
-  Candidate key;  // chunk sizes and slots do not change what lies on the host
+  Candidate key;  // chunk sizes and slots do not change what lies on the host, but for what tidal keeps
   key.policy = candidate.policy;
   key.fraction = candidate.fraction;
+  if (candidate.policy == Policy::tidal) key = candidate;
   const auto known = host_.find(key);
   if (known != host_.end()) return known->second;
   HostBytes most;

@@ -3,6 +3,7 @@
 #include "planner/chunking.hpp"
 #include "planner/host_parts.hpp"
 #include "planner/lowerings.hpp"
+#include "planner/tidal_pieces.hpp"
 
 namespace ebb {
 
@@ -57,7 +58,8 @@ HostParts host_parts(const RankModel& rank, const Candidate& candidate) {
     case Policy::pipelined:
     case Policy::tidal: {
       HostParts parts;
-      parts.region.add(bytes_of(rank.owned, rank.job->precision.state_bytes()), PinnedRounding::exact);
+      const Numel moves = candidate.policy == Policy::pipelined ? rank.owned : tidal_pieces(rank, candidate).moved();
+      parts.region.add(bytes_of(moves, rank.job->precision.state_bytes()), PinnedRounding::exact);
       return parts;
     }
   }

@@ -96,7 +96,7 @@ std::size_t find_or_add(HtmlJob& page, const HtmlRequest& request, const Run& ru
   for (std::size_t i = 0; i < page.candidates.size(); ++i)
     if (is_of(page.candidates[i], run.file.candidate)) return i;
   const Place place{run.name};
-  check(request.job, run.file.candidate, {place, place, place, place, place});
+  check(request.job, run.file.candidate, {place, place, place, place, place, place});
   add(page, report_of(evaluate(request.job, run.file.candidate)));
   return page.candidates.size() - 1;
 }

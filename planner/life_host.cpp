@@ -7,6 +7,7 @@
 #include "planner/host_parts.hpp"
 #include "planner/lowerings.hpp"
 #include "planner/optimizer_traffic.hpp"
+#include "planner/tidal_pieces.hpp"
 
 namespace ebb {
 
@@ -74,6 +75,8 @@ Numel state_on_device(const RankModel& model, const Candidate& candidate) {
       const HostParts parts = host_parts(model, candidate);
       return model.owned - Numel{parts.moments.asked.value / model.job->precision.moment_bytes()};
     }
+    case Policy::tidal:
+      return model.owned - tidal_pieces(model, candidate).on_host().numel();
     case Policy::chunked:
     case Policy::pipelined:
       return {0};

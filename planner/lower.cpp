@@ -26,6 +26,7 @@ std::size_t expected_ops(const RankModel& rank, const Candidate& candidate) {
     case Policy::windowed:
       return frame + 5 * rank.shards.size();
     case Policy::pipelined:
+    case Policy::tidal:
       return frame + 3 * static_cast<std::size_t>(ceil_div(rank.owned.value, candidate.chunk_numel.value));
     default:
       return frame;
@@ -65,6 +66,8 @@ void lower_training(PlanBuilder& builder, const RankModel& rank, const Candidate
       return lower_cpu_adam(builder, rank, candidate.fraction);
     case Policy::pipelined:
       return lower_pipelined(builder, rank, candidate.chunk_numel, candidate.slots);
+    case Policy::tidal:
+      return lower_tidal(builder, rank, candidate);
   }
 }
 

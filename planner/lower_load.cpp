@@ -95,7 +95,7 @@ void Loader::into_device_homes() {
     if (states == 0) continue;
     OpId room;
     if (!exists(states)) {
-      const auto tensors = static_cast<std::uint32_t>(std::popcount(states)) * home.part.tensors();
+      const auto tensors = std::max(1U, static_cast<std::uint32_t>(std::popcount(states)) * home.part.tensors());
       room = plan_.allocate(home.buffer, Phase::load, kNoChunk, tensors);
     }
     const OpId in = staging_.fetch(states, home.part.range, size(states), home.buffer, room);

@@ -18,6 +18,7 @@ void quantize_chunks(PlanBuilder& plan, const RankModel& rank, Numel chunk_numel
 void lower_windowed(PlanBuilder& plan, const RankModel& rank, std::int64_t chunk_size_mb, double fraction);
 void lower_cpu_adam(PlanBuilder& plan, const RankModel& rank, double fraction);
 void lower_pipelined(PlanBuilder& plan, const RankModel& rank, Numel slot_numel, int slots);
+void lower_tidal(PlanBuilder& plan, const RankModel& rank, const Candidate& candidate);
 
 // Parts of life without training.
 void lower_init(PlanBuilder& plan, const RankModel& rank, const Candidate& candidate);

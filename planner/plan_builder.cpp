@@ -24,6 +24,7 @@ PlanBuilder::PlanBuilder(Plan& plan, std::size_t expected_ops) : plan_(plan), or
 
 BufferId PlanBuilder::next_buffer(Memory memory, Bytes bytes, bool initial, std::optional<Phase> ends_with) {
   plan_.buffers.push_back({{}, memory, bytes, initial, ends_with});
+  if (initial && memory == Memory::device) live_ += bytes;
   return {static_cast<std::uint32_t>(plan_.buffers.size() - 1)};
 }
 
@@ -80,6 +81,7 @@ OpId PlanBuilder::add(Op op, std::initializer_list<OpId> deps) {
 }
 
 OpId PlanBuilder::allocate(BufferId buffer, Phase phase, std::uint32_t chunk, std::uint32_t tensors) {
+  if (plan_.buffers[buffer.index].memory == Memory::device) live_ += plan_.buffers[buffer.index].bytes;
   return add({.kind = OpKind::allocate,
               .phase = phase,
               .stream = kComputeStream,
@@ -90,6 +92,7 @@ OpId PlanBuilder::allocate(BufferId buffer, Phase phase, std::uint32_t chunk, st
 
 OpId PlanBuilder::release(BufferId buffer, Phase phase, std::initializer_list<OpId> deps, OpId after,
                           std::uint32_t chunk) {
+  if (plan_.buffers[buffer.index].memory == Memory::device) live_ = live_ - plan_.buffers[buffer.index].bytes;
   return add({.kind = OpKind::release,
               .phase = phase,
               .stream = kComputeStream,

@@ -56,6 +56,8 @@ class PlanBuilder {
                std::uint32_t chunk = kNoChunk);
 
   OpId last_on(StreamId stream) const { return order_.last_on(stream); }
+  /// Device bytes of the buffers that are alive behind what has been written.
+  Bytes live() const { return live_; }
   /// The part of life that is being written (Plan::part, set before).
   LifePart part() const { return plan_.part; }
 
@@ -64,6 +66,7 @@ class PlanBuilder {
 
   Plan& plan_;
   Order order_;
+  Bytes live_{0};
 };
 
 }  // namespace ebb

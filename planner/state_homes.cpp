@@ -4,10 +4,12 @@
 
 #include "models/memory/torch_allocator.hpp"
 #include "planner/chunking.hpp"
+#include "planner/life_parts.hpp"
 #include "planner/optimizer_traffic.hpp"
 #include "planner/owned_runs.hpp"
 #include "planner/quantization.hpp"
 #include "planner/slot_quantizer.hpp"
+#include "planner/tidal_pieces.hpp"
 #include "planner/windowed_parts.hpp"
 
 namespace ebb {
@@ -51,19 +53,44 @@ void chunked_homes(const RankModel& rank, const Candidate& candidate, StateHomes
   }
 }
 
+StateWindow piece_window(const Precision& precision, ElementRange range) {
+  return {.range = range,
+          .tensors = 1,
+          .bytes = memory::allocated_bytes(bytes_of(range.numel(), precision.state_bytes())),
+          .masters = memory::allocated_bytes(bytes_of(range.numel(), precision.master_bytes()))};
+}
+
 void pipelined_homes(const RankModel& rank, const Candidate& candidate, StateHomes& homes) {
   homes.windowed = held_states(homes.precision);
   homes.packed = true;
   homes.host.push_back({homes.windowed, {0, rank.owned.value}});
-  for (const OwnedRun& chunk : slot_chunks(rank, homes.precision, candidate.chunk_numel)) {
-    const ElementRange range = chunk.range;
-    homes.windows.push_back(
-        {.range = range,
-         .tensors = 1,
-         .bytes = memory::allocated_bytes(bytes_of(range.numel(), homes.precision.state_bytes())),
-         .masters = memory::allocated_bytes(bytes_of(range.numel(), homes.precision.master_bytes()))});
-  }
+  for (const OwnedRun& chunk : slot_chunks(rank, homes.precision, candidate.chunk_numel))
+    homes.windows.push_back(piece_window(homes.precision, chunk.range));
   homes.builders = homes.windows;
+}
+
+/// The tail is on the device from the first step or a load with moments on.
+void tidal_homes(PlanBuilder& plan, const RankModel& rank, const Candidate& candidate, StateHomes& homes) {
+  TidalPieces pieces = tidal_pieces(rank, candidate);
+  homes.windowed = held_states(homes.precision);
+  homes.packed = true;
+  homes.cut = std::move(pieces.kept);
+  const Part kept{homes.cut, pieces.kept_range};
+  add(device_state(plan, homes.precision, kept, kAllState, kKeptNames), kept, homes);
+  const bool stays = moments_exist(plan.part()) || plan.part() == LifePart::load;
+  const std::int64_t on_host = stays ? pieces.on_host().end : pieces.kept_range.begin;
+  if (on_host > 0) homes.host.push_back({homes.windowed, {0, on_host}});
+  for (std::size_t k = 0; k < pieces.moves.size(); ++k) {
+    const ElementRange range = pieces.moves[k].range;
+    const StateWindow window = piece_window(homes.precision, range);
+    homes.builders.push_back(window);
+    if (range.begin < on_host) {
+      homes.windows.push_back(window);
+    } else {
+      homes.device.push_back(
+          {tail_buffer(plan, homes.precision, pieces, k, moments_exist(plan.part())), homes.windowed, Part{{}, range}});
+    }
+  }
 }
 
 void windowed_homes(PlanBuilder& plan, const RankModel& rank, const Candidate& candidate, StateHomes& homes) {
@@ -110,8 +137,11 @@ void quantize_homes(PlanBuilder& plan, const RankModel& rank, const Candidate& c
     }
     case Policy::chunked:
       return quantize_chunks(plan, rank, candidate.chunk_numel, 0, phase);
-    case Policy::pipelined: {
-      SlotQuantizer quantizer(plan, rank, candidate.chunk_numel, candidate.slots, phase);
+    case Policy::pipelined:
+    case Policy::tidal: {
+      const bool pipelined = candidate.policy == Policy::pipelined;
+      const Numel numel = pipelined ? candidate.chunk_numel : std::min(candidate.chunk_numel, rank.owned);
+      SlotQuantizer quantizer(plan, rank, numel, pipelined ? candidate.slots : kTidalQuantizedSlots, phase);
       quantizer.measure_all();
       return quantizer.quantize();
     }
@@ -144,6 +174,9 @@ StateHomes state_homes(PlanBuilder& plan, const RankModel& rank, const Candidate
       break;
     case Policy::pipelined:
       pipelined_homes(rank, candidate, homes);
+      break;
+    case Policy::tidal:
+      tidal_homes(plan, rank, candidate, homes);
       break;
   }
   return homes;

@@ -8,6 +8,7 @@
 //   windowed     masters, and all of what stays      moments                         its chunks
 //   chunked      -                                   all                             its chunks
 //   pipelined    -                                   all, packed                     its slots
+//   tidal        what a step leaves, what is kept    the rest, packed                its pieces
 //   cpu-adam     all of what stays                   masters; moments, pageable      -
 //
 // Internal to lowering.
@@ -51,6 +52,7 @@ struct StateHomes {
   std::vector<StateWindow> windows;   // in which a step walks over them
   std::vector<StateWindow> builders;  // finer ones, where masters are made shard by shard
   std::int64_t master_size = 0;       // bytes of a master on the host
+  std::vector<Shard> cut;             // of the parts above whose shards are not the rank's own
   Part host_masters;                  // cpu-adam: whose parameters come from the host's masters
 };
 

@@ -126,6 +126,7 @@ std::optional<Bytes> state_bound(const Plan& plan) {
     case Policy::resident:
     case Policy::full_reload:
     case Policy::cpu_adam:
+    case Policy::tidal:  // as much as a cap on all live bytes leaves
       return std::nullopt;
   }
   return std::nullopt;
