@@ -19,7 +19,6 @@
 #include <cmath>
 
 #include "models/errors.hpp"
-#include "planner/activation_stretches.hpp"
 
 namespace ebb {
 
@@ -100,16 +99,22 @@ void coarsen(std::size_t most, std::vector<ActivationLevel>& levels) {
 
 }  // namespace
 
+std::vector<ActivationLevel> levels_of(const std::vector<ActivationStretch>& stretches, Ticks total, Bytes whole,
+                                       std::size_t most_levels) {
+  EBB_ASSERT(most_levels > 0);
+  std::vector<ActivationLevel> levels = all_levels(stretches, total);
+  fit_to(whole, total, levels);
+  coarsen(most_levels, levels);
+  return levels;
+}
+
 ActivationLevels activation_levels(const Job& job, const StageLayout& stage, const ComputeTime& compute,
                                    const Footprint& footprint, std::size_t most_levels) {
-  EBB_ASSERT(most_levels > 0);
   ActivationLevels result;
   result.forward = to_ticks(compute.forward);
   result.backward = to_ticks(compute.backward);
-  const Ticks total = result.forward + result.backward;
-  result.levels = all_levels(activation_stretches(job, stage, compute), total);
-  fit_to(footprint.activations + footprint.logits, total, result.levels);
-  coarsen(most_levels, result.levels);
+  result.levels = levels_of(activation_stretches(job, stage, compute), result.forward + result.backward,
+                            footprint.activations + footprint.logits, most_levels);
   return result;
 }
 

@@ -12,6 +12,7 @@
 
 #include "models/job.hpp"
 #include "models/units.hpp"
+#include "planner/activation_stretches.hpp"
 #include "planner/compute_model.hpp"
 #include "planner/footprint.hpp"
 #include "planner/layout.hpp"
@@ -38,5 +39,10 @@ struct ActivationLevels {
 /// At most `most_levels` levels, which is not 0; none where nothing is held. `compute` is of the stage's pipeline rank.
 ActivationLevels activation_levels(const Job& job, const StageLayout& stage, const ComputeTime& compute,
                                    const Footprint& footprint, std::size_t most_levels = 48);
+
+/// Of stretches that take `total` together; the lowest level has more or less than they say, so that the sum is
+/// `whole`.
+std::vector<ActivationLevel> levels_of(const std::vector<ActivationStretch>& stretches, Ticks total, Bytes whole,
+                                       std::size_t most_levels);
 
 }  // namespace ebb

@@ -20,16 +20,22 @@
 //      stage 0   F F . . B B . B B    (f + b) - f before the first backward, f before the second
 //      stage 1   . F B B F B B . .    p f before, p b after
 //
-//    Interleaved, with the usual groups of PP micro-batches, warm-up has twice as many forwards of V-th parts beyond
-//    the last stage's, and so has cool-down. (The first stage has one of its waits of f' between two forwards; here it
-//    is where the others are.)
+//    Interleaved, in groups of PP micro-batches, warm-up has twice as many forwards beyond the last stage's, of V-th
+//    parts, and so has cool-down. The first stages wait once more: the second group's first forward in the second
+//    virtual stage, forward (V + 1) PP, needs what the last stage does in its forward V PP, the one of its pair PP
+//    after its first backward, which is at V PP f'. On stage p that is V PP f' + PP (f' + b') + p f'. The stage itself,
+//    whose first backward is at V PP f' + (PP - 1 - p) b', comes to this forward after 2 + 2p backwards, the first by
+//    itself and the others in pairs. So it waits (PP - 1 - p) f' - (1 + p) b', where that is positive, and being late
+//    it waits the less in cool-down.
 //
 //    The walk has enough micro-batches to fill the pipeline. The time of the others is one stretch where a forward and
 //    a backward alternate, as high as the peak: what repeats may be the peak.
 #include "planner/activation_stretches.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <utility>
 
 #include "models/errors.hpp"
 #include "planner/allocation_trace_stage.hpp"
@@ -149,32 +155,63 @@ void Walk::visit(const TracePart& part, const StageTrace& run, std::size_t index
   if (is_forward) ++forwards_;
 }
 
-/// A stage's idle time, between visits.
-struct Waits {
-  double lead = 0;
-  double first_backward = 0;
-  double cool_down = 0;           // each
-  std::ptrdiff_t cool_downs = 0;  // how many backwards after a backward
-  double trail = 0;
-};
-
 bool follows_backward(const std::vector<Visit>& visits, std::size_t i) {
   return i > 0 && visits[i].phase == Phase::backward && visits[i - 1].phase == Phase::backward;
 }
 
-Waits waits_of(const Job& job, std::int64_t stage, const std::vector<Visit>& visits, double forward, double backward) {
+/// A stage's idle time before each of its visits, in their order, and after the last.
+class Waits {
+ public:
+  Waits(const Job& job, std::int64_t stage, const std::vector<Visit>& visits, double forward, double backward);
+  /// Precondition: called once for each visit, in order.
+  double before(std::size_t visit);
+  double trail() const { return trail_; }
+
+ private:
+  const std::vector<Visit>& visits_;
+  double lead_;
+  double first_backward_ = 0;
+  std::ptrdiff_t second_group_ = -1;  // which forward waits for the last stage's second group; -1: none
+  double second_group_wait_ = 0;
+  double cool_down_;               // each
+  std::ptrdiff_t cool_downs_ = 0;  // how many
+  double trail_;
+  std::ptrdiff_t forwards_ = 0;  // so far
+  bool in_backward_ = false;     // there was one
+  double late_ = 0;
+};
+
+Waits::Waits(const Job& job, std::int64_t stage, const std::vector<Visit>& visits, double forward, double backward)
+    : visits_(visits) {
   const Parallel& parallel = job.parallel;
+  const bool interleaved = parallel.virtual_pipeline > 1;
   const double f = forward / static_cast<double>(parallel.virtual_pipeline);
   const double b = backward / static_cast<double>(parallel.virtual_pipeline);
   const std::int64_t later = parallel.pipeline - 1 - stage;
-  std::ptrdiff_t cool_downs = 0;
-  for (std::size_t i = 0; i < visits.size(); ++i) cool_downs += follows_backward(visits, i) ? 1 : 0;
-  cool_downs = std::min<std::ptrdiff_t>(cool_downs, (parallel.virtual_pipeline > 1 ? 2 : 1) * later);
-  return {.lead = static_cast<double>(stage) * f,
-          .first_backward = static_cast<double>(later) * (f + b) - static_cast<double>(cool_downs) * f,
-          .cool_down = f,
-          .cool_downs = cool_downs,
-          .trail = static_cast<double>(stage) * b};
+  for (std::size_t i = 0; i < visits.size(); ++i) cool_downs_ += follows_backward(visits, i) ? 1 : 0;
+  cool_downs_ = std::min<std::ptrdiff_t>(cool_downs_, (interleaved ? 2 : 1) * later);
+  lead_ = static_cast<double>(stage) * f;
+  trail_ = static_cast<double>(stage) * b;
+  cool_down_ = f;
+  first_backward_ = static_cast<double>(later) * (f + b) - static_cast<double>(cool_downs_) * f;
+  const bool by_stages = parallel.micro_batch_group == 0 || parallel.micro_batch_group == parallel.pipeline;
+  if (!interleaved || !by_stages || job.micro_batches() <= parallel.pipeline) return;
+  second_group_ = (parallel.virtual_pipeline + 1) * parallel.pipeline;
+  second_group_wait_ = std::max(0.0, static_cast<double>(later) * f - static_cast<double>(stage + 1) * b);
+}
+
+double Waits::before(std::size_t visit) {
+  if (visits_[visit].phase == Phase::forward) {
+    const std::ptrdiff_t forward = forwards_++;
+    if (forward == 0) return lead_;
+    if (forward == second_group_) return late_ = second_group_wait_;
+    return 0;
+  }
+  if (!std::exchange(in_backward_, true)) return first_backward_;
+  if (!follows_backward(visits_, visit) || cool_downs_-- <= 0) return 0;
+  const double wait = std::max(0.0, cool_down_ - late_);
+  late_ -= cool_down_ - wait;
+  return wait;
 }
 
 }  // namespace
@@ -187,14 +224,13 @@ std::vector<ActivationStretch> activation_stretches(const Job& job, const StageL
                                                                 static_cast<double>(job.parallel.virtual_pipeline);
   const double forward = compute.forward.value / times;
   const double backward = compute.backward.value / times;
-  const double scales[] = {forward / walk.units(Phase::forward), backward / walk.units(Phase::backward)};
-  Waits waits = waits_of(job, stage.pipeline_rank, walk.visits, forward, backward);
+  const std::array<double, 2> scales{forward / walk.units(Phase::forward), backward / walk.units(Phase::backward)};
+  Waits waits(job, stage.pipeline_rank, walk.visits, forward, backward);
 
   std::vector<ActivationStretch> result;
   const auto add = [&](double length, Bytes highest) {
     if (length > 0 || highest.value > 0) result.push_back({{length}, highest});
   };
-  add(waits.lead, {});
   // Half-way between the first backward and the last forward.
   std::size_t first_backward = 0;
   while (walk.visits[first_backward].phase == Phase::forward) ++first_backward;
@@ -204,14 +240,13 @@ std::vector<ActivationStretch> activation_stretches(const Job& job, const StageL
   for (std::size_t i = 0; i < walk.visits.size(); ++i) {
     const Visit& visit = walk.visits[i];
     const Bytes before = i > 0 ? walk.visits[i - 1].leaves : Bytes{0};
-    if (i == first_backward) add(waits.first_backward, before);
-    if (follows_backward(walk.visits, i) && waits.cool_downs-- > 0) add(waits.cool_down, before);
+    if (const double wait = waits.before(i); wait > 0) add(wait, before);
     for (std::size_t k = visit.first; k < visit.end; ++k)
       add(walk.stretches[k].units * scales[visit.phase == Phase::forward ? 0 : 1], walk.stretches[k].highest);
     if (i == middle && micro_batches > walk.micro_batches)
       add(static_cast<double>(micro_batches - walk.micro_batches) * (forward + backward), walk.peak);
   }
-  add(waits.trail, {});
+  add(waits.trail(), {});
   return result;
 }
 

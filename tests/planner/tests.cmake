@@ -1,8 +1,10 @@
 ebb_test(planner_tests LIBS ebb_planner SOURCES
+  planner/activation_levels_test.cpp
   planner/activations_test.cpp
   planner/allocation_trace_test.cpp
   planner/candidates_test.cpp
   planner/chunking_test.cpp
+  planner/compute_cuts_test.cpp
   planner/compute_model_test.cpp
   planner/constraints_test.cpp
   planner/diff_test.cpp
