@@ -62,7 +62,9 @@ class Executor {
 
 bool Executor::well_formed() {
   const std::int64_t moving = p_.pieces - s_.kept;
-  if (s_.kept < 0 || moving < 0 || s_.arrive < 0 || s_.tail < 0 || s_.arrive > moving || s_.tail > moving) return false;
+  if (s_.kept < 0 || moving < 0 || s_.moving != moving || s_.arrive < 0 || s_.tail < 0 || s_.arrive > moving ||
+      s_.tail > moving)
+    return false;
   if (s_.arrive > s_.places || s_.tail > s_.places || (moving > 0 && s_.places < 1)) return false;
   std::vector<std::int64_t> sorted = s_.ring;
   std::sort(sorted.begin(), sorted.end());
@@ -179,14 +181,15 @@ void Executor::step() {
   for (std::size_t k = static_cast<std::size_t>(s_.arrive); k < moving; ++k) in_queue_.push_back(k);
   for (std::size_t k = 0; k + static_cast<std::size_t>(s_.tail) < moving; ++k) out_queue_.push_back(k);
   std::size_t updated = 0;
-  std::int64_t kept_left = s_.kept;
+  std::int64_t kept_updated = 0;
   while (true) {
     if (!fits(p_.step_room)) complain("no room in the step");
-    const bool kept_turn = kept_left > 0 && updated >= static_cast<std::size_t>(s_.arrive);
+    const bool kept_turn =
+        kept_updated < (updated < moving ? s_.kept_before(static_cast<std::int64_t>(updated)) : s_.kept);
     if (kept_turn || (updated < moving && where_[updated] == Where::waiting)) {
       const double end = now_ + update;
       while (now_ < end - kTiny) advance_to(end);
-      if (kept_turn) --kept_left;
+      if (kept_turn) ++kept_updated;
       if (!kept_turn) where_[updated++] = Where::updated;
       continue;
     }
@@ -196,6 +199,7 @@ void Executor::step() {
     const bool stays = k + static_cast<std::size_t>(s_.tail) >= moving;
     if (where_[k] != (stays ? Where::updated : Where::gone)) complain("piece " + std::to_string(k) + " is stuck");
   }
+  if (kept_updated != s_.kept) complain("a kept piece is not updated");
   run_.step = now_ - begin;
 }
 
