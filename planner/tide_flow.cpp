@@ -13,7 +13,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// One direction's copy engine: copies in order, one at a time.
 struct Lane {
-  std::int64_t done = 0;
+  std::int64_t next = 0;  // the piece it copies, or copies next; all that are its before this one are done
   bool busy = false;
   double wait = 0;   // seconds of latency that are left
   double bytes = 0;  // left after it
@@ -34,17 +34,17 @@ struct Lane {
     if (!busy) return kNever;
     return wait > 0 ? wait : bytes / rate;
   }
-  /// `due`: this is the lane whose event the clock advances to, so that rounding leaves nothing behind.
-  void advance(double dt, double rate, bool due) {
-    if (!busy) return;
+  /// True when a copy ends. What ends first sets the clock, so that rounding leaves nothing behind.
+  bool advance(double dt, double rate) {
+    if (!busy) return false;
+    const bool due = ends_in(rate) <= dt;
     if (wait > 0) {
       wait = due ? 0 : wait - dt;
-      return;
+      return false;
     }
     bytes -= dt * rate;
-    if (!due) return;
-    busy = false;
-    ++done;
+    busy = !due;
+    return due;
   }
 };
 
@@ -54,6 +54,8 @@ class Flow {
   double run();
 
  private:
+  void find_next_in();
+  void find_next_out();
   void begin_update();
   void advance(double dt);
 
@@ -73,26 +75,40 @@ class Flow {
 Flow::Flow(const TideProblem& problem, const TideSchedule& schedule, Ticks late) : p_(problem), s_(schedule) {
   EBB_ASSERT(0 <= s_.arrive && s_.arrive <= s_.places && s_.places <= s_.moving);
   EBB_ASSERT(0 <= s_.tail && s_.tail <= s_.places && (s_.places > 0 || s_.moving == 0));
-  in_.done = s_.arrive;
+  find_next_in();
+  find_next_out();
   if (late <= Ticks{0}) return;
   late_ = std::find(s_.ring.begin(), s_.ring.end(), s_.arrive - 1) - s_.ring.begin();
-  EBB_ASSERT(late_ < s_.arrive);
-  --in_.done;
   in_.resume(p_, to_seconds(late).value, std::min(p_.h2d, p_.both).value);
+}
+
+void Flow::find_next_in() {
+  while (in_.next < s_.moving && s_.arrives(in_.next)) ++in_.next;
+}
+
+void Flow::find_next_out() {
+  while (out_.next < s_.moving && s_.stays(out_.next)) ++out_.next;
 }
 
 /// Updates run one at a time, the pieces in order and the kept ones at their places among them.
 void Flow::begin_update() {
   if (update_left_ < kNever) return;
-  const std::int64_t kept_due = updated_ < s_.moving ? s_.kept_before(updated_) : s_.kept;
-  update_of_kept_ = kept_updated_ < kept_due;
-  const bool there = updated_ < s_.arrive ? updated_ != late_ || in_.done >= s_.arrive : updated_ < in_.done;
-  if (update_of_kept_ || (updated_ < s_.moving && there)) update_left_ = (p_.piece / p_.adam_state).value;
+  const bool all = updated_ == s_.moving;
+  update_of_kept_ = kept_updated_ < (all ? s_.kept : s_.kept_before(updated_));
+  const bool there = !all && updated_ != late_ && (updated_ < in_.next || s_.arrives(updated_));
+  if (update_of_kept_ || there) update_left_ = (p_.piece / p_.adam_state).value;
 }
 
 void Flow::advance(double dt) {
-  in_.advance(dt, in_rate_, in_.ends_in(in_rate_) <= dt);
-  out_.advance(dt, out_rate_, out_.ends_in(out_rate_) <= dt);
+  if (in_.advance(dt, in_rate_)) {
+    if (late_ < 0) ++in_.next;
+    late_ = -1;
+    find_next_in();
+  }
+  if (out_.advance(dt, out_rate_)) {
+    ++out_.next;
+    find_next_out();
+  }
   const bool ends = update_left_ <= dt;
   update_left_ -= dt;
   if (!ends) return;
@@ -101,15 +117,14 @@ void Flow::advance(double dt) {
 }
 
 double Flow::run() {
-  const std::int64_t leaving = s_.moving - s_.tail;
   const double h = p_.h2d.value;
   const double d = p_.d2h.value;
   const double both = p_.both.value;
   double now = 0;
   while (true) {
-    if (!in_.busy && in_.done < s_.moving && in_.done - s_.places < out_.done) in_.begin(p_);
+    if (!in_.busy && in_.next < s_.moving && in_.next - s_.places < out_.next) in_.begin(p_);
     begin_update();
-    if (!out_.busy && out_.done < std::min(updated_, leaving)) out_.begin(p_);
+    if (!out_.busy && out_.next < updated_) out_.begin(p_);
     // While both move, each gets half, or what the other cannot use.
     const bool shared = in_.flows() && out_.flows();
     in_rate_ = std::min(h, shared ? std::max(both / 2, both - d) : both);
@@ -119,7 +134,7 @@ double Flow::run() {
     advance(dt);
     now += dt;
   }
-  EBB_ASSERT(in_.done == s_.moving && out_.done == leaving && updated_ == s_.moving && kept_updated_ == s_.kept);
+  EBB_ASSERT(in_.next == s_.moving && out_.next == s_.moving && updated_ == s_.moving && kept_updated_ == s_.kept);
   return now;
 }
 

@@ -55,12 +55,15 @@
 // the step takes 2 n / both + (m - n) / r, up to an eighth more than the bound at both = 1.75 r. No order of whole
 // copies changes that: in every moment one direction moves or both do, so the sum is linear in how long both do.
 //
-// Places. Pieces that come in during the step take places over in the order in which they are freed, so none waits for
-// a place while another is empty: a ring. Where in the ring a place lies is free, but arrivals need the far places
-// 0 .. a - 1, the only ones there are while activations are large, and what stays needs 0 .. b - 1, so that the nearest
-// leave first. In the ring, arrivals are the slots 0 .. a - 1 and what stays the slots (moving - b .. moving - 1) mod
-// N. Numbering the places so that both get theirs is possible exactly when one of the two sets of slots contains the
-// other, as it does when N = max(a, b). So a handful of (a, b, N) near the largest a and b are compared.
+// Places. Pieces that come in during the step take places over in the order in which these are freed, so none waits for
+// a place while another is empty: a ring. Arrivals need the far places 0 .. a - 1, the only ones there are while
+// activations are large, and what stays needs 0 .. b - 1, so that the nearest leave first. So of the two sets of slots
+// of the ring, those that arrive (in its first round) and those that stay (in its last), one contains the other. Best
+// would be that the first pieces arrive, lest updates wait, and that the last ones stay, lest the last copies out
+// overlap nothing; but one late one among the early does no harm once there is something else to copy out. So: choose
+// the smaller of the two complements where it does no harm, a slot or two from its best end, and complete it to the
+// larger one from that one's best end. A handful of (a, b, N) near the largest a and b, and of such shifts, are
+// compared.
 
 namespace ebb {
 
@@ -158,23 +161,41 @@ std::int64_t departures(const TideProblem& p, std::int64_t kept, std::int64_t mo
   return count;
 }
 
-/// The order of places in the ring; none when arrivals and what stays cannot both have theirs.
-std::optional<std::vector<std::int64_t>> numbered_ring(std::int64_t moving, std::int64_t places, std::int64_t arrive,
-                                                       std::int64_t tail) {
-  std::vector<bool> arrives(static_cast<std::size_t>(places));
-  std::vector<bool> stays(static_cast<std::size_t>(places));
-  for (std::int64_t k = 0; k < arrive; ++k) arrives[static_cast<std::size_t>(k)] = true;
-  for (std::int64_t k = moving - tail; k < moving; ++k) stays[static_cast<std::size_t>(k % places)] = true;
-  const auto& inner = arrive <= tail ? arrives : stays;
-  const auto& outer = arrive <= tail ? stays : arrives;
-  std::vector<std::int64_t> ring(static_cast<std::size_t>(places));
+/// The order of places in the ring. `shift`: how far from its best end the smaller set of slots begins, of those that
+/// neither arrive nor stay when N = max(arrive, tail) places are not all.
+std::vector<std::int64_t> numbered_ring(const TideSchedule& s, std::int64_t shift) {
+  const auto size = static_cast<std::size_t>(s.places);
+  const auto in_last_round = [&](std::int64_t offset) {
+    return static_cast<std::size_t>((s.moving + offset) % s.places);  // the slot of piece moving - places + offset
+  };
+  std::vector<bool> comes(size);   // during the step, in the first round
+  std::vector<bool> leaves(size);  // during the step, in the last round
+  const std::int64_t coming = s.places - s.arrive;
+  const std::int64_t leaving = s.places - s.tail;
+  std::int64_t marked = std::min(coming, leaving);
+  for (std::int64_t i = 0; i < marked; ++i) {
+    const std::int64_t from_end = s.places - coming - shift + i;
+    const std::size_t slot = coming < leaving ? static_cast<std::size_t>(from_end) : in_last_round(shift + i);
+    comes[slot] = leaves[slot] = true;
+  }
+  for (std::int64_t slot = s.places - 1; marked < coming; --slot) {
+    std::vector<bool>::reference taken = comes[static_cast<std::size_t>(slot)];
+    if (!taken) ++marked;
+    taken = true;
+  }
+  for (std::int64_t offset = 0; marked < leaving; ++offset) {
+    std::vector<bool>::reference taken = leaves[in_last_round(offset)];
+    if (!taken) ++marked;
+    taken = true;
+  }
+  std::vector<std::int64_t> ring(size);
   std::int64_t next_inner = 0;
-  std::int64_t next_outer = std::min(arrive, tail);
-  std::int64_t next_rest = std::max(arrive, tail);
-  for (std::size_t slot = 0; slot < ring.size(); ++slot) {
-    if (inner[slot] && !outer[slot]) return std::nullopt;
-    std::int64_t& next = inner[slot] ? next_inner : outer[slot] ? next_outer : next_rest;
-    ring[slot] = next++;
+  std::int64_t next_outer = std::min(s.arrive, s.tail);
+  std::int64_t next_rest = std::max(s.arrive, s.tail);
+  for (std::size_t slot = 0; slot < size; ++slot) {
+    const bool neither = comes[slot] && leaves[slot];
+    const bool one = comes[slot] || leaves[slot];
+    ring[slot] = neither ? next_rest++ : one ? next_outer++ : next_inner++;
   }
   return ring;
 }
@@ -198,7 +219,8 @@ class Search {
  private:
   void try_kept(std::int64_t kept);
   void try_places(TideSchedule candidate, std::int64_t most, Ticks late);
-  void consider(TideSchedule candidate, Ticks late);
+  void try_shifts(const TideSchedule& candidate, Ticks late);
+  void consider(TideSchedule candidate, std::int64_t shift, Ticks late);
 
   static constexpr std::int64_t kNear = 3;  // fewer pieces that arrive or stay, more places than they need
 
@@ -242,22 +264,26 @@ void Search::try_places(TideSchedule candidate, std::int64_t most, Ticks late) {
   candidate.wait = to_seconds(forward_wait(problem_, candidate.kept, candidate.tail));
   // Of equals the one with more places: what is late for once has more room to catch up.
   for (candidate.places = std::min(most, least + kNear); candidate.places >= least; --candidate.places) {
-    consider(candidate, late);
+    try_shifts(candidate, late);
   }
   candidate.places = most;
-  if (most > least + kNear) consider(candidate, late);
+  if (most > least + kNear) try_shifts(candidate, late);
 }
 
-void Search::consider(TideSchedule candidate, Ticks late) {
+void Search::try_shifts(const TideSchedule& candidate, Ticks late) {
+  const bool full = candidate.places == std::max(candidate.arrive, candidate.tail);
+  const std::int64_t most = full ? 0 : std::min(kNear, std::min(candidate.arrive, candidate.tail));
+  for (std::int64_t shift = 0; shift <= most; ++shift) consider(candidate, shift, late);
+}
+
+void Search::consider(TideSchedule candidate, std::int64_t shift, Ticks late) {
   const std::int64_t moving = candidate.moving;
   const auto bytes = static_cast<double>(problem_.piece.value);
   const double late_bytes = std::min(bytes, to_seconds(late).value * rate_in(problem_).value);
   const Seconds least = least_step(problem_, bytes * static_cast<double>(moving - candidate.arrive) + late_bytes,
                                    bytes * static_cast<double>(moving - candidate.tail));
   if (best_ && score(*best_) <= (least + candidate.wait).value) return;
-  auto ring = numbered_ring(moving, candidate.places, candidate.arrive, candidate.tail);
-  if (!ring) return;
-  candidate.ring = std::move(*ring);
+  candidate.ring = numbered_ring(candidate, shift);
   candidate.step = step_time(problem_, candidate, late);
   constexpr double kSame = 1e-9;  // relative: rounding, not a difference
   if (best_ && score(candidate) >= score(*best_) * (1 - kSame)) return;
