@@ -42,26 +42,34 @@
 // (S - w) t / T <= x + (S - w - x) t / T, nor less than what has left; and the travellers on the device go in a
 // straight line from x to y, both of which fit.
 //
-// What whole pieces lose: one copy before the first update when nothing has come in yet, one after the last update when
-// nothing may stay, the part of a piece by which each of w, x and y is rounded down, and a copy's latency for each
-// piece that moves in the step. And what fair sharing loses: while both directions move, hardware divides `both` about
-// evenly, whatever the schedule would like. If both < h2d + d2h and x != y, the direction with less to move ends early
-// and the other one alone does not fill `both`. With n and m the smaller and the larger of S - w - x and S - w - y, and
-// equal rates r each way, the step takes 2 n / both + (m - n) / r, which may exceed the bound above. No order of whole
-// copies changes that.
+// What whole pieces lose: about one copy and update when nothing has come in at the first update, one update and copy
+// when nothing may stay, the rounding down of w, what a direction waits for a place in a ring that is exactly full, and
+// a copy's latency for each piece that moves in the step. That x and y are no whole numbers costs little: the last
+// piece to arrive may be on its way at the first update, and the forward may wait for what is left of the last one to
+// leave, where that is less than moving it in the step. (The bound even covers keeping other pieces in every step,
+// which one plan for all steps cannot.)
 //
-// Places. Pieces that come in during the step take places over in the order in which they are freed, so none waits for
-// a place while another is empty: a ring. Where in the ring a place lies is free, but arrivals need the far places
-// 0 .. a - 1, the only ones there are while activations are large, and what stays needs 0 .. b - 1, so that the nearest
-// leave first. In the ring, arrivals are the slots 0 .. a - 1 and what stays the slots (moving - b .. moving - 1) mod
-// N. Numbering the places so that both get theirs is possible exactly when one of the two sets of slots contains the
-// other, as it does when N = max(a, b). So a handful of (a, b, N) near the largest a and b are compared.
+// What even sharing loses: while both directions move, the link gives each about half of `both`, whatever the fluid
+// optimum would like. If both < h2d + d2h and x != y, the direction with less to move is done early, and the other one
+// alone does not fill `both`. With n <= m the two amounts to move in the step and r the rate of one direction alone,
+// the step takes 2 n / both + (m - n) / r, up to an eighth more than the bound at both = 1.75 r. No order of whole
+// copies changes that: in every moment one direction moves or both do, so the sum is linear in how long both do.
+//
+// Places. Pieces that come in during the step take places over in the order in which these are freed, so none waits for
+// a place while another is empty: a ring. Arrivals need the far places 0 .. a - 1, the only ones there are while
+// activations are large, and what stays needs 0 .. b - 1, so that the nearest leave first. So of the two sets of slots
+// of the ring, those that arrive (in its first round) and those that stay (in its last), one contains the other. Best
+// would be that the first pieces arrive, lest updates wait, and that the last ones stay, lest the last copies out
+// overlap nothing; but one late one among the early does no harm once there is something else to copy out. So: choose
+// the smaller of the two complements where it does no harm, a slot or two from its best end, and complete it to the
+// larger one from that one's best end. A handful of (a, b, N) near the largest a and b, and of such shifts, are
+// compared.
 
 namespace ebb {
 
 namespace {
 
-constexpr std::int64_t kFlowPlaces = 3;  // one filled, one updated, one emptied
+constexpr std::int64_t kFlowPlaces = 3;  // one is filled, one updated, one emptied
 
 void check(const TideProblem& p) {
   EBB_ASSERT(p.piece > Bytes{0} && p.pieces > 0);
@@ -153,25 +161,51 @@ std::int64_t departures(const TideProblem& p, std::int64_t kept, std::int64_t mo
   return count;
 }
 
-/// The order of places in the ring; none when arrivals and what stays cannot both have theirs.
-std::optional<std::vector<std::int64_t>> numbered_ring(std::int64_t moving, std::int64_t places, std::int64_t arrive,
-                                                       std::int64_t tail) {
-  std::vector<bool> arrives(static_cast<std::size_t>(places));
-  std::vector<bool> stays(static_cast<std::size_t>(places));
-  for (std::int64_t k = 0; k < arrive; ++k) arrives[static_cast<std::size_t>(k)] = true;
-  for (std::int64_t k = moving - tail; k < moving; ++k) stays[static_cast<std::size_t>(k % places)] = true;
-  const auto& inner = arrive <= tail ? arrives : stays;
-  const auto& outer = arrive <= tail ? stays : arrives;
-  std::vector<std::int64_t> ring(static_cast<std::size_t>(places));
+/// The order of places in the ring. `shift`: how far from its best end the smaller set of slots begins, of those that
+/// neither arrive nor stay when N = max(arrive, tail) places are not all.
+std::vector<std::int64_t> numbered_ring(const TideSchedule& s, std::int64_t shift) {
+  const auto size = static_cast<std::size_t>(s.places);
+  const auto in_last_round = [&](std::int64_t offset) {
+    return static_cast<std::size_t>((s.moving + offset) % s.places);  // the slot of piece moving - places + offset
+  };
+  std::vector<bool> comes(size);   // during the step, in the first round
+  std::vector<bool> leaves(size);  // during the step, in the last round
+  const std::int64_t coming = s.places - s.arrive;
+  const std::int64_t leaving = s.places - s.tail;
+  std::int64_t marked = std::min(coming, leaving);
+  for (std::int64_t i = 0; i < marked; ++i) {
+    const std::int64_t from_end = s.places - coming - shift + i;
+    const std::size_t slot = coming < leaving ? static_cast<std::size_t>(from_end) : in_last_round(shift + i);
+    comes[slot] = leaves[slot] = true;
+  }
+  for (std::int64_t slot = s.places - 1; marked < coming; --slot) {
+    std::vector<bool>::reference taken = comes[static_cast<std::size_t>(slot)];
+    if (!taken) ++marked;
+    taken = true;
+  }
+  for (std::int64_t offset = 0; marked < leaving; ++offset) {
+    std::vector<bool>::reference taken = leaves[in_last_round(offset)];
+    if (!taken) ++marked;
+    taken = true;
+  }
+  std::vector<std::int64_t> ring(size);
   std::int64_t next_inner = 0;
-  std::int64_t next_outer = std::min(arrive, tail);
-  std::int64_t next_rest = std::max(arrive, tail);
-  for (std::size_t slot = 0; slot < ring.size(); ++slot) {
-    if (inner[slot] && !outer[slot]) return std::nullopt;
-    std::int64_t& next = inner[slot] ? next_inner : outer[slot] ? next_outer : next_rest;
-    ring[slot] = next++;
+  std::int64_t next_outer = std::min(s.arrive, s.tail);
+  std::int64_t next_rest = std::max(s.arrive, s.tail);
+  for (std::size_t slot = 0; slot < size; ++slot) {
+    const bool neither = comes[slot] && leaves[slot];
+    const bool one = comes[slot] || leaves[slot];
+    ring[slot] = neither ? next_rest++ : one ? next_outer++ : next_inner++;
   }
   return ring;
+}
+
+/// What is compared: seconds, and more when fewer than three places are left for what moves. Then a copy that is late
+/// for once stops the other direction too; it has to be worth it.
+double score(const TideSchedule& schedule) {
+  constexpr double kNarrow = 1.05;
+  const bool narrow = schedule.places < std::min(kFlowPlaces, schedule.moving);
+  return schedule.exposed().value * (narrow ? kNarrow : 1.0);
 }
 
 /// Compares schedules and keeps the fastest; of equals the first.
@@ -185,7 +219,8 @@ class Search {
  private:
   void try_kept(std::int64_t kept);
   void try_places(TideSchedule candidate, std::int64_t most, Ticks late);
-  void consider(TideSchedule candidate, Ticks late);
+  void try_shifts(const TideSchedule& candidate, Ticks late);
+  void consider(TideSchedule candidate, std::int64_t shift, Ticks late);
 
   static constexpr std::int64_t kNear = 3;  // fewer pieces that arrive or stay, more places than they need
 
@@ -200,21 +235,21 @@ TideSchedule Search::run() {
     return std::move(*best_);
   }
   const std::int64_t at_peak = std::min(problem_.pieces, peak_room(problem_).value / problem_.piece.value);
-  // Keep as many as leave three places for the others; fewer only where that is faster, all things counted.
+  // As many as leave three places for the others, and more where score() says so.
   const auto flows = [&](std::int64_t kept) { return room_ - kept >= std::min(kFlowPlaces, problem_.pieces - kept); };
   std::int64_t kept = at_peak;
   while (kept > 0 && !flows(kept)) --kept;
-  try_kept(kept);
-  for (++kept; kept <= at_peak && (kept < room_ || kept == problem_.pieces); ++kept) try_kept(kept);
+  for (; kept <= at_peak && (kept < room_ || kept == problem_.pieces); ++kept) try_kept(kept);
   return std::move(*best_);
 }
 
 void Search::try_kept(std::int64_t kept) {
-  const std::int64_t most = std::min(problem_.pieces - kept, room_ - kept);
+  const std::int64_t most = std::min(problem_.pieces, room_) - kept;
   const Arrivals in = arrivals(problem_, kept, most);
   const std::int64_t tail = problem_.may_stay ? departures(problem_, kept, most) : 0;
   TideSchedule candidate;
   candidate.kept = kept;
+  candidate.moving = problem_.pieces - kept;
   for (candidate.arrive = in.count; candidate.arrive >= std::max<std::int64_t>(0, in.count - kNear);
        --candidate.arrive) {
     const Ticks late = candidate.arrive == in.count ? in.late : Ticks{0};
@@ -227,40 +262,31 @@ void Search::try_kept(std::int64_t kept) {
 void Search::try_places(TideSchedule candidate, std::int64_t most, Ticks late) {
   const std::int64_t least = std::min(most, std::max<std::int64_t>({candidate.arrive, candidate.tail, 1}));
   candidate.wait = to_seconds(forward_wait(problem_, candidate.kept, candidate.tail));
-  for (candidate.places = least; candidate.places <= std::min(most, least + kNear); ++candidate.places) {
-    consider(candidate, late);
+  // Of equals the one with more places: what is late for once has more room to catch up.
+  for (candidate.places = std::min(most, least + kNear); candidate.places >= least; --candidate.places) {
+    try_shifts(candidate, late);
   }
   candidate.places = most;
-  if (most > least + kNear) consider(candidate, late);
+  if (most > least + kNear) try_shifts(candidate, late);
 }
 
-void Search::consider(TideSchedule candidate, Ticks late) {
-  const std::int64_t moving = problem_.pieces - candidate.kept;
+void Search::try_shifts(const TideSchedule& candidate, Ticks late) {
+  const bool full = candidate.places == std::max(candidate.arrive, candidate.tail);
+  const std::int64_t most = full ? 0 : std::min(kNear, std::min(candidate.arrive, candidate.tail));
+  for (std::int64_t shift = 0; shift <= most; ++shift) consider(candidate, shift, late);
+}
+
+void Search::consider(TideSchedule candidate, std::int64_t shift, Ticks late) {
+  const std::int64_t moving = candidate.moving;
   const auto bytes = static_cast<double>(problem_.piece.value);
   const double late_bytes = std::min(bytes, to_seconds(late).value * rate_in(problem_).value);
   const Seconds least = least_step(problem_, bytes * static_cast<double>(moving - candidate.arrive) + late_bytes,
                                    bytes * static_cast<double>(moving - candidate.tail));
-  if (best_ && best_->exposed() <= least + candidate.wait) return;
-  auto ring = numbered_ring(moving, candidate.places, candidate.arrive, candidate.tail);
-  if (!ring) return;
-  candidate.ring = std::move(*ring);
-  const auto last_in = std::find(candidate.ring.begin(), candidate.ring.end(), candidate.arrive - 1);
-  const Seconds update = problem_.piece / problem_.adam_state;
-  candidate.step = step_time({.pieces = moving,
-                              .places = candidate.places,
-                              .arrive = candidate.arrive,
-                              .late = late > Ticks{0} ? last_in - candidate.ring.begin() : -1,
-                              .late_by = to_seconds(late),
-                              .tail = candidate.tail,
-                              .copy_bytes = bytes,
-                              .h2d = problem_.h2d.value,
-                              .d2h = problem_.d2h.value,
-                              .both = problem_.both.value,
-                              .latency = problem_.latency,
-                              .update = update,
-                              .kept = update * static_cast<double>(candidate.kept)});
+  if (best_ && score(*best_) <= (least + candidate.wait).value) return;
+  candidate.ring = numbered_ring(candidate, shift);
+  candidate.step = step_time(problem_, candidate, late);
   constexpr double kSame = 1e-9;  // relative: rounding, not a difference
-  if (best_ && candidate.exposed().value >= best_->exposed().value * (1 - kSame)) return;
+  if (best_ && score(candidate) >= score(*best_) * (1 - kSame)) return;
   best_ = std::move(candidate);
 }
 

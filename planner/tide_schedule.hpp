@@ -47,19 +47,22 @@ struct TideBound {
   Seconds step{0};  // least exposed time: from the first update to the last update or copy, and waits elsewhere
 };
 
-/// `kept` pieces never move. The others are numbered 0 .. P - kept - 1 in the order in which the optimizer takes them;
-/// the kept ones' turn comes after the first `arrive` of these. Places number from 0, the place farthest from the
-/// activations; each holds one piece at a time.
-///  - Pieces k < arrive begin to come in before the first update, each as soon as it fits, by ascending place: they
-///  fill
-///    places 0 .. arrive - 1. The copy of the last may end after the first update.
+/// `kept` pieces never move. The others are numbered 0 .. moving - 1 in the order in which the optimizer takes them;
+/// the kept ones are updated in between (kept_before). Places number from 0, the place farthest from
+/// the activations; each holds one piece at a time.
 ///  - A piece k >= places takes its place over from piece k - places, which has left by then.
-///  - The last `tail` pieces stay, in places 0 .. tail - 1, and leave in the next step by descending place, the first
-///    at the plan's start; the forward waits for them where it needs their room. A piece may both arrive and stay.
-///  - Every other piece leaves during the step, in the order of its number.
+///  - Of the first `places` pieces those in places 0 .. arrive - 1 arrive: they begin to come in before the first
+///  update,
+///    each as soon as it fits, by ascending place. The copy of the last may end after the first update. All others come
+///    in during the step, in the order of their numbers.
+///  - Of the last `places` pieces those in places 0 .. tail - 1 stay, and leave in the next step by descending place,
+///  the
+///    first at the plan's start; the forward waits for them where it needs their room. All others leave during the
+///    step, in the order of their numbers. A piece may both arrive and stay.
 struct TideSchedule {
   std::int64_t places = 0;  // N, without the kept pieces' room
   std::int64_t kept = 0;    // w
+  std::int64_t moving = 0;  // P - w
   std::int64_t arrive = 0;  // a
   std::int64_t tail = 0;    // b
   // A permutation of 0 .. places - 1: piece k lies in place ring[k mod places].
@@ -69,6 +72,11 @@ struct TideSchedule {
 
   Seconds exposed() const { return step + wait; }
   std::int64_t place(std::int64_t piece) const { return ring[static_cast<std::size_t>(piece % places)]; }
+  bool arrives(std::int64_t piece) const { return piece < places && place(piece) < arrive; }
+  bool stays(std::int64_t piece) const { return piece >= moving - places && place(piece) < tail; }
+  /// Kept pieces whose update comes before moving piece `piece`'s: evenly among these, before the first and after the
+  /// last, too.
+  std::int64_t kept_before(std::int64_t piece) const { return kept * (piece + 1) / (moving + 1); }
 };
 
 /// Preconditions of both, asserted: piece, pieces and all rates > 0; latency and rooms >= 0; entries in order of time;

@@ -35,6 +35,8 @@ class Executor {
     if (run_.problem.empty()) run_.problem = text + " at " + std::to_string(now_);
   }
   std::size_t place_of(std::size_t piece) const { return static_cast<std::size_t>(s_.place(static_cast<int>(piece))); }
+  bool arrives(std::size_t piece) const { return s_.arrives(static_cast<std::int64_t>(piece)); }
+  bool stays(std::size_t piece) const { return s_.stays(static_cast<std::int64_t>(piece)); }
   void rise();
   void fall();
   void step();
@@ -62,7 +64,9 @@ class Executor {
 
 bool Executor::well_formed() {
   const std::int64_t moving = p_.pieces - s_.kept;
-  if (s_.kept < 0 || moving < 0 || s_.arrive < 0 || s_.tail < 0 || s_.arrive > moving || s_.tail > moving) return false;
+  if (s_.kept < 0 || moving < 0 || s_.moving != moving || s_.arrive < 0 || s_.tail < 0 || s_.arrive > moving ||
+      s_.tail > moving)
+    return false;
   if (s_.arrive > s_.places || s_.tail > s_.places || (moving > 0 && s_.places < 1)) return false;
   std::vector<std::int64_t> sorted = s_.ring;
   std::sort(sorted.begin(), sorted.end());
@@ -176,26 +180,29 @@ void Executor::step() {
   in_queue_.clear();
   out_queue_.clear();
   in_next_ = out_next_ = 0;
-  for (std::size_t k = static_cast<std::size_t>(s_.arrive); k < moving; ++k) in_queue_.push_back(k);
-  for (std::size_t k = 0; k + static_cast<std::size_t>(s_.tail) < moving; ++k) out_queue_.push_back(k);
+  for (std::size_t k = 0; k < moving; ++k) {
+    if (!arrives(k)) in_queue_.push_back(k);
+    if (!stays(k)) out_queue_.push_back(k);
+  }
   std::size_t updated = 0;
-  std::int64_t kept_left = s_.kept;
+  std::int64_t kept_updated = 0;
   while (true) {
     if (!fits(p_.step_room)) complain("no room in the step");
-    const bool kept_turn = kept_left > 0 && updated >= static_cast<std::size_t>(s_.arrive);
+    const bool kept_turn =
+        kept_updated < (updated < moving ? s_.kept_before(static_cast<std::int64_t>(updated)) : s_.kept);
     if (kept_turn || (updated < moving && where_[updated] == Where::waiting)) {
       const double end = now_ + update;
       while (now_ < end - kTiny) advance_to(end);
-      if (kept_turn) --kept_left;
+      if (kept_turn) ++kept_updated;
       if (!kept_turn) where_[updated++] = Where::updated;
       continue;
     }
     if (advance_to(kNever) == kNever) break;
   }
   for (std::size_t k = 0; k < moving; ++k) {
-    const bool stays = k + static_cast<std::size_t>(s_.tail) >= moving;
-    if (where_[k] != (stays ? Where::updated : Where::gone)) complain("piece " + std::to_string(k) + " is stuck");
+    if (where_[k] != (stays(k) ? Where::updated : Where::gone)) complain("piece " + std::to_string(k) + " is stuck");
   }
+  if (kept_updated != s_.kept) complain("a kept piece is not updated");
   run_.step = now_ - begin;
 }
 
@@ -204,12 +211,13 @@ TideRun Executor::run() {
   const auto moving = static_cast<std::size_t>(p_.pieces - s_.kept);
   holder_.assign(static_cast<std::size_t>(s_.places), -1);
   where_.assign(moving, Where::gone);
-  for (std::size_t k = moving - static_cast<std::size_t>(s_.tail); k < moving; ++k) {
+  for (std::size_t k = 0; k < moving; ++k) {
+    if (!stays(k)) continue;
     where_[k] = Where::updated;
-    if (place_of(k) >= static_cast<std::size_t>(s_.tail)) complain("what stays lies too near");
     holder_[place_of(k)] = static_cast<int>(k);
     out_queue_.push_back(k);
   }
+  if (static_cast<std::int64_t>(out_queue_.size()) != s_.tail) complain("more or fewer stay than it says");
   const auto by_place = [this](std::size_t a, std::size_t b) { return place_of(a) < place_of(b); };
   std::sort(out_queue_.begin(), out_queue_.end(), by_place);
   std::reverse(out_queue_.begin(), out_queue_.end());
@@ -218,7 +226,10 @@ TideRun Executor::run() {
     complain("something is still here at the peak");
   }
   std::fill(where_.begin(), where_.end(), Where::host);
-  for (std::size_t k = 0; k < static_cast<std::size_t>(s_.arrive); ++k) in_queue_.push_back(k);
+  for (std::size_t k = 0; k < moving; ++k) {
+    if (arrives(k)) in_queue_.push_back(k);
+  }
+  if (static_cast<std::int64_t>(in_queue_.size()) != s_.arrive) complain("more or fewer arrive than it says");
   std::sort(in_queue_.begin(), in_queue_.end(), by_place);
   fall();
   if (in_next_ != in_queue_.size()) complain("late for the first update");
