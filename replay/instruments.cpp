@@ -23,7 +23,7 @@ constexpr std::int64_t kLossesAt = 16;
 std::size_t forwards_of(std::span<const Ready> actions) {
   return static_cast<std::size_t>(std::count_if(actions.begin(), actions.end(), [](const Ready& action) {
     const Stand* stand = std::get_if<Stand>(&action);
-    return stand != nullptr && !stand->backward;
+    return stand != nullptr && !stand->backward && !stand->fills();
   }));
 }
 
@@ -37,6 +37,7 @@ InstrumentNeeds instrument_needs(const Program& program, std::span<const Ready> 
   InstrumentNeeds needs{.workspace = {8}, .values = {0}, .forwards = forwards_of(actions), .gemm = gemm};
   for (const Ready& action : actions) {
     if (const auto* stand = std::get_if<Stand>(&action)) {
+      if (stand->fills()) continue;
       const Numel numel = stand->range.numel();
       needs.workspace = std::max(needs.workspace, {kernels::objective_workspace(stand->range.begin, numel.value)});
       if (program.quantized) needs.values = std::max(needs.values, bytes_of(std::min(numel, kValuesAtOnce), 4));

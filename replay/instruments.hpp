@@ -17,7 +17,7 @@ namespace ebb::replay {
 struct InstrumentNeeds {
   Bytes workspace{0};
   Bytes values{0};           // of quantised parameters, as fp32
-  std::size_t forwards = 0;  // losses of a step
+  std::size_t forwards = 0;  // losses of a step: without fillers
   std::int64_t gemm = 0;     // operands of products of this size; 0: none
 };
 InstrumentNeeds instrument_needs(const Program& program, std::span<const Ready> actions, std::int64_t gemm);
@@ -41,7 +41,7 @@ class Instruments {
 
   std::uint64_t* digest() const;
   float* sum_of_squares() const;
-  /// Of the n-th forward op of a step.
+  /// Of the n-th forward op of a step that has one.
   double* loss(std::size_t forward) const;
 
   /// Enqueues zeros for the step's numbers.

@@ -157,7 +157,9 @@ struct Issuer::Issue {
 
   void operator()(const Stand& stand) const {
     const Program& program = parts().program;
-    if (program.quantized) {
+    if (stand.fills()) {
+      // No loss, no gradients.
+    } else if (program.quantized) {
       on_values(stand);
     } else {
       const kernels::ObjectiveParams params{at(program.params, stand.range.begin * size_of(precision().params)),
@@ -230,7 +232,7 @@ struct Issuer::Issue {
   void overwrite_activations(const Stand& stand) const {
     if (!stand.activations.valid()) return;
     const Bytes whole = parts().program.plan->buffers[stand.activations.index].bytes;
-    const ByteRange share = share_of(whole, stand.range, parts().program.padded);
+    const ByteRange share = overwritten(stand, whole, parts().program.padded);
     if (share.bytes.value == 0) return;
     check(cudaMemsetAsync(at(stand.activations, share.at.value), kernels::kPoison,
                           static_cast<std::size_t>(share.bytes.value), cuda()),
@@ -279,7 +281,7 @@ Issuer::Issuer(const IssuerParts& parts) : parts_(parts), forward_of_op_(parts.a
   std::uint32_t forwards = 0;
   for (std::size_t op = 0; op < parts.actions.size(); ++op) {
     const auto* stand = std::get_if<Stand>(&parts.actions[op]);
-    if (stand != nullptr && !stand->backward) forward_of_op_[op] = forwards++;
+    if (stand != nullptr && !stand->backward && !stand->fills()) forward_of_op_[op] = forwards++;
     has_clip_ = has_clip_ || std::holds_alternative<ReadyClip>(parts.actions[op]);
   }
   if (!parts.options.training.injections.empty()) injected_ = InjectedValue(parts.program, parts.actions);

@@ -126,13 +126,16 @@ struct NormCollective {
   BufferId norm;
 };
 
-/// Forward or backward over the padded elements `range` (never empty: all of them are spelled out).
+/// Forward or backward over the padded elements `range`, all of which are spelled out. Empty: a filler. It takes its
+/// time and does to activations what the others do, but to nothing else, so that a plan may cut an op anywhere.
 struct Stand {
   bool backward = false;
   ElementRange range;
-  std::uint32_t micro = 0;  // counts the ops of this direction in the plan: other numbers, other data
-  BufferId activations;     // overwritten by forward
+  std::uint32_t micro = 0;  // counts the ops of this direction in the plan, without fillers: other numbers, other data
+  BufferId activations;     // overwritten by forward; by a filler all of it
   Ticks duration{0};
+
+  bool fills() const { return range.begin == range.end; }
 };
 
 struct HostWork {

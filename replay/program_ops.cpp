@@ -97,14 +97,17 @@ Action ProgramCompiler::stand() {
   stand.backward = op().phase == Phase::backward;
   stand.range = op().range;
   stand.duration = op().duration;
-  if (stand.range.begin == 0 && stand.range.end == 0) stand.range.end = program_.padded.value;
-  if (stand.range.begin < 0 || stand.range.begin >= stand.range.end || stand.range.end > program_.padded.value)
+  const bool all = stand.range == ElementRange{};
+  const bool filler = all && op().states == 0;
+  if (all && !filler) stand.range.end = program_.padded.value;
+  if (!filler &&
+      (stand.range.begin < 0 || stand.range.begin >= stand.range.end || stand.range.end > program_.padded.value))
     reject(fmt::format("elements [{}, {}) are not part of the {} padded ones", stand.range.begin, stand.range.end,
                        program_.padded.value));
   live(op().buffer, "activations");
   if (buffer_of(op().buffer).role != Role::other) reject("its activations lie in a buffer of another role");
   stand.activations = op().buffer;
-  stand.micro = directions_[stand.backward ? 1 : 0]++;
+  if (!filler) stand.micro = directions_[stand.backward ? 1 : 0]++;
   return stand;
 }
 

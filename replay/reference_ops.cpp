@@ -120,6 +120,7 @@ void ReferenceRank::operate(const ZeroGrads& zero) {
 }
 
 void ReferenceRank::operate(const Stand& stand) {
+  if (stand.fills()) return;  // activations have no bytes here
   const std::int64_t begin = stand.range.begin;
   const Precision& precision = plan().precision;
   kernels::ObjectiveParams params{.data = data(program_->params) + begin * size_of(precision.params),

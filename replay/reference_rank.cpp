@@ -117,7 +117,7 @@ void ReferenceRank::bind_from(std::uint32_t first) {
   for (std::uint32_t i = 0; i < plan().ops.size(); ++i) {
     if (i >= first) bind(i);
     const auto* stand = std::get_if<Stand>(&program_->actions[i]);
-    if (stand != nullptr && stand->backward) last_backward_ = i;
+    if (stand != nullptr && stand->backward && !stand->fills()) last_backward_ = i;
     if (i != program_->decision.index || began_with_ != nullptr) continue;
     life_at_decision_ = last_life_;
     lived_at_decision_ = lived_;

@@ -24,8 +24,10 @@ bool visit_quantized(const Action& action, Visit visit) {
     visit(quantize->largest);
   } else if (const auto* dequantize = std::get_if<Dequantize>(&action)) {
     visit(dequantize->to);
+  } else if (const auto* stand = std::get_if<Stand>(&action)) {
+    return !stand->fills();
   } else {
-    return std::holds_alternative<MakeColumns>(action) || std::holds_alternative<Stand>(action);
+    return std::holds_alternative<MakeColumns>(action);
   }
   return true;
 }

@@ -83,6 +83,7 @@ class Others {
   Bench& bench() { return bench_; }
 
   double ms(const Stand& stand) {
+    if (stand.fills()) return stand.backward ? 0 : fill_ms(stand);
     if (program_.quantized) return 0;
     const auto key = std::tuple(stand.backward, stand.range.begin, stand.range.end);
     const auto known = measured_.find(key);
@@ -104,7 +105,7 @@ class Others {
   double fill_ms(const Stand& stand) const {
     if (!stand.activations.valid()) return 0;
     const Bytes whole = program_.plan->buffers[stand.activations.index].bytes;
-    return fill_ms_per_byte_ * static_cast<double>(share_of(whole, stand.range, program_.padded).bytes.value);
+    return fill_ms_per_byte_ * static_cast<double>(overwritten(stand, whole, program_.padded).bytes.value);
   }
   double kernel_ms(const Stand& stand) {
     const Precision& precision = program_.plan->precision;

@@ -49,6 +49,10 @@ struct ByteRange {
 };
 ByteRange share_of(Bytes bytes, ElementRange range, Numel whole);
 
+/// What a forward stand-in overwrites of its activations' `bytes`, when there are `padded` elements: its range's part,
+/// a filler all of it. Pure.
+ByteRange overwritten(const Stand& stand, Bytes bytes, Numel padded);
+
 /// Where parameters and gradients lie; null where a plan has none.
 struct StandInSpace {
   void* params = nullptr;

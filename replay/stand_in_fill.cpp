@@ -37,4 +37,8 @@ ByteRange share_of(Bytes bytes, ElementRange range, Numel whole) {
   return {{at}, {until(range.end) - at}};
 }
 
+ByteRange overwritten(const Stand& stand, Bytes bytes, Numel padded) {
+  return stand.fills() ? ByteRange{{0}, bytes} : share_of(bytes, stand.range, padded);
+}
+
 }  // namespace ebb::replay

@@ -4,6 +4,7 @@ ebb_test(replay_tests LIBS ebb_replay_command ebb_planner SOURCES
   replay/consequences_test.cpp
   replay/device_lives_test.cpp
   replay/engine_parts_test.cpp
+  replay/filler_test.cpp
   replay/equivalence_test.cpp
   replay/graph_stretch_test.cpp
   replay/host_adam_test.cpp
@@ -22,6 +23,7 @@ ebb_test(replay_tests LIBS ebb_replay_command ebb_planner SOURCES
   replay/quantized_test.cpp
   replay/reference_test.cpp
   replay/run_exchange_test.cpp
+  replay/tide_plan_test.cpp
   replay/torch_memory_test.cpp
 )
 # Whole lives on the reference.
