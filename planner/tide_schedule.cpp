@@ -52,8 +52,9 @@
 // What even sharing loses: while both directions move, the link gives each about half of `both`, whatever the fluid
 // optimum would like. If both < h2d + d2h and x != y, the direction with less to move is done early, and the other one
 // alone does not fill `both`. With n <= m the two amounts to move in the step and r the rate of one direction alone,
-// the step takes 2 n / both + (m - n) / r, up to an eighth more than the bound at both = 1.75 r. No order of whole
-// copies changes that: in every moment one direction moves or both do, so the sum is linear in how long both do.
+// the step takes 2 n / both + (m - n) / r, up to a ninth more than the bound at both = 1.75 r, a sixth at 1.5 r. No
+// order of whole copies changes that: in every moment one direction moves or both do, so the sum is linear in how long
+// both do.
 //
 // Places. Pieces that come in during the step take places over in the order in which these are freed, so none waits for
 // a place while another is empty: a ring. Arrivals need the far places 0 .. a - 1, the only ones there are while
@@ -103,10 +104,23 @@ Ticks copy_time(const TideProblem& p, BytesPerSecond rate) {
   return std::max(Ticks{1}, to_ticks(p.latency + p.piece / rate));
 }
 
+Seconds updates_time(const TideProblem& p) { return p.piece * p.pieces / p.adam_state; }
+
 /// The fluid relaxation's bound when `in` and `out` bytes must move within the step.
 Seconds least_step(const TideProblem& p, double in, double out) {
-  const double state = static_cast<double>(p.piece.value) * static_cast<double>(p.pieces);
-  return {std::max({(in + out) / p.both.value, in / p.h2d.value, out / p.d2h.value, state / p.adam_state.value})};
+  return std::max(updates_time(p), Seconds{std::max({(in + out) / p.both.value, in / p.h2d.value, out / p.d2h.value})});
+}
+
+/// The same with even shares: both move until one is done, then the other one goes on alone.
+Seconds shared_step(const TideProblem& p, double in, double out) {
+  const double h = rate_in(p).value;
+  const double d = rate_out(p).value;
+  const double in_shared = std::min(h, std::max(p.both.value / 2, p.both.value - d));
+  const double out_shared = std::min(d, std::max(p.both.value / 2, p.both.value - h));
+  double seconds = 0;
+  if (in / in_shared <= out / out_shared) seconds = in / in_shared * (1 - out_shared / d) + out / d;
+  if (in / in_shared > out / out_shared) seconds = out / out_shared * (1 - in_shared / h) + in / h;
+  return std::max(updates_time(p), Seconds{seconds});
 }
 
 struct Arrivals {
@@ -280,12 +294,12 @@ void Search::consider(TideSchedule candidate, std::int64_t shift, Ticks late) {
   const std::int64_t moving = candidate.moving;
   const auto bytes = static_cast<double>(problem_.piece.value);
   const double late_bytes = std::min(bytes, to_seconds(late).value * rate_in(problem_).value);
-  const Seconds least = least_step(problem_, bytes * static_cast<double>(moving - candidate.arrive) + late_bytes,
-                                   bytes * static_cast<double>(moving - candidate.tail));
-  if (best_ && score(*best_) <= (least + candidate.wait).value) return;
+  const Seconds least = shared_step(problem_, bytes * static_cast<double>(moving - candidate.arrive) + late_bytes,
+                                    bytes * static_cast<double>(moving - candidate.tail));
+  constexpr double kSame = 1e-9;  // relative: rounding, not a difference
+  if (best_ && score(*best_) * (1 - kSame) <= (least + candidate.wait).value) return;
   candidate.ring = numbered_ring(candidate, shift);
   candidate.step = step_time(problem_, candidate, late);
-  constexpr double kSame = 1e-9;  // relative: rounding, not a difference
   if (best_ && score(candidate) >= score(*best_) * (1 - kSame)) return;
   best_ = std::move(candidate);
 }
@@ -313,8 +327,10 @@ TideBound fluid_bound(const TideProblem& problem) {
     bound.out = std::min(bound.out, entry.room - bound.kept + moved(rate_out(problem), begin));
     begin = entry.until;
   }
-  bound.step = least_step(problem, static_cast<double>((moving - bound.in).value),
-                          static_cast<double>((moving - bound.out).value));
+  const auto in_step = static_cast<double>((moving - bound.in).value);
+  const auto out_step = static_cast<double>((moving - bound.out).value);
+  bound.step = least_step(problem, in_step, out_step);
+  bound.shared = shared_step(problem, in_step, out_step);
   return bound;
 }
 
