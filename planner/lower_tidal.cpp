@@ -48,13 +48,9 @@ class Tidal {
     bool alive = false;
     OpId free;  // the last copy out of it
   };
-  struct Piece {
-    OpId in;  // it is on the device after this
-    bool filled = false;
-  };
 
   std::size_t count() const { return pieces_.moves.size(); }
-  bool stays(std::size_t k) const { return k >= pieces_.first_tail(); }
+  const TidalPiece& piece(std::size_t k) const { return pieces_.moves[k]; }
   std::size_t place(std::size_t k) const {
     return static_cast<std::size_t>(pieces_.schedule.place(static_cast<std::int64_t>(k)));
   }
@@ -63,15 +59,16 @@ class Tidal {
     const auto places = static_cast<std::size_t>(pieces_.schedule.places);
     return k < places ? std::nullopt : std::optional(k - places);
   }
-  Buffer& buffer_of(std::size_t k) { return stays(k) ? tail_[k - pieces_.first_tail()] : slots_[place(k)]; }
-  std::vector<std::size_t> leaving_order() const;
+  Buffer& buffer_of(std::size_t k) {
+    return piece(k).stays ? tail_[piece(k).chunk - pieces_.first_tail] : slots_[place(k)];
+  }
 
   void tail_leaves();
-  void make_room(Bytes bytes);
-  void arrive(bool all);
+  void make_room(Bytes bytes, Phase phase);
+  void arrive(std::size_t most, Phase phase);
   void fill(std::size_t k, Phase phase);
   void update(std::size_t k, SlotQuantizer& quantizer);
-  void update_kept();
+  void update_kept(std::int64_t until);
   void skip();
   void step();
 
@@ -79,13 +76,16 @@ class Tidal {
   const RankModel& rank_;
   TidalPieces pieces_;
   StepFrame frame_;
+  std::vector<Shard> kept_shards_;
   DeviceState kept_;
-  std::vector<Buffer> tail_;           // in order of pieces
-  std::vector<Buffer> slots_;          // by place
-  std::vector<Piece> state_;           // by piece
-  std::vector<std::size_t> arrivals_;  // pieces that may come in before the step, in the order of their places
+  std::int64_t kept_updated_ = 0;        // elements
+  std::vector<Buffer> tail_;             // by chunk
+  std::vector<Buffer> slots_;            // by place
+  std::vector<std::optional<OpId>> in_;  // by piece: it is on the device after this
+  std::vector<std::size_t> arrivals_;    // pieces of the first round, in the order in which they come
+  std::size_t first_arrivals_ = 0;       // those of them that come with backward
   std::size_t arrived_ = 0;
-  std::vector<std::size_t> leaves_;  // tail pieces that are still here, the next to leave last
+  std::vector<std::size_t> leaves_;  // pieces of the tail that are still here, the next to leave last
 };
 
 Tidal::Tidal(PlanBuilder& plan, const RankModel& rank, const Candidate& candidate)
@@ -93,58 +93,52 @@ Tidal::Tidal(PlanBuilder& plan, const RankModel& rank, const Candidate& candidat
       rank_(rank),
       pieces_(tidal_pieces(rank, candidate)),
       frame_(plan, rank, frame_options(rank, pieces_.levels)),
-      kept_(device_state(plan, rank.job->precision, pieces_.kept_part(), kAllState, kKeptNames)) {
+      kept_shards_(cut_shards(rank, pieces_.kept)),
+      kept_(device_state(plan, rank.job->precision, {kept_shards_, pieces_.kept}, kAllState, kKeptNames)) {
   const bool there = moments_exist(plan.part());
-  for (std::size_t k = pieces_.first_tail(); k < count(); ++k)
-    tail_.push_back({tail_buffer(plan, rank.job->precision, pieces_, k, there), there, {}});
+  tail_.resize(static_cast<std::size_t>(pieces_.schedule.tail));
   slots_.resize(static_cast<std::size_t>(pieces_.schedule.places));
-  state_.resize(count());
-  const TideSchedule& schedule = pieces_.schedule;
-  for (std::size_t k = 0; k < static_cast<std::size_t>(std::min<std::int64_t>(schedule.places, std::ssize(state_)));
-       ++k)
-    arrivals_.push_back(k);
-  // Those that arrive before the step come by place; the others of the first round follow in the order of the step.
-  std::sort(arrivals_.begin(), arrivals_.begin() + schedule.arrive,
-            [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
+  in_.resize(count());
+  // Those that arrive come by place, the others of the first round in the order of the step.
+  for (std::size_t k = 0; k < count(); ++k) {
+    if (piece(k).stays) buffer_of(k) = {tail_buffer(plan, rank.job->precision, pieces_, piece(k), there), there, {}};
+    if (k < slots_.size()) arrivals_.push_back(k);
+  }
+  const auto rest =
+      std::stable_partition(arrivals_.begin(), arrivals_.end(), [&](std::size_t k) { return piece(k).arrives; });
+  first_arrivals_ = static_cast<std::size_t>(rest - arrivals_.begin());
+  std::sort(arrivals_.begin(), rest, [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
 }
 
-/// By descending place: the nearest to the activations first.
-std::vector<std::size_t> Tidal::leaving_order() const {
-  std::vector<std::size_t> order;
-  for (std::size_t k = pieces_.first_tail(); k < count(); ++k) order.push_back(k);
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return place(a) > place(b); });
-  return order;
-}
-
+/// The nearest to the activations first.
 void Tidal::tail_leaves() {
   if (!moments_exist(plan_.part())) return;
-  leaves_ = leaving_order();
-  for (const std::size_t k : leaves_) {
+  for (std::size_t k = 0; k < count(); ++k)
+    if (piece(k).stays) leaves_.push_back(k);
+  std::sort(leaves_.begin(), leaves_.end(), [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
+  for (std::size_t i = leaves_.size(); i-- > 0;) {
+    const std::size_t k = leaves_[i];
     Buffer& buffer = buffer_of(k);
-    buffer.free = slot_copy(plan_, rank_, OpKind::copy_d2h, Phase::forward, kAllState, static_cast<std::uint32_t>(k),
-                            pieces_.moves[k].range, buffer.id, OpId::none());
+    buffer.free = slot_copy(plan_, rank_, OpKind::copy_d2h, Phase::forward, kAllState, piece(k).chunk,
+                            piece(k).run.range, buffer.id, OpId::none());
   }
-  std::reverse(leaves_.begin(), leaves_.end());
 }
 
 /// For `bytes` more under the cap.
-void Tidal::make_room(Bytes bytes) {
+void Tidal::make_room(Bytes bytes, Phase phase) {
   while (!leaves_.empty() && plan_.live() + bytes > pieces_.cap) {
     Buffer& buffer = buffer_of(leaves_.back());
-    plan_.release(buffer.id, Phase::forward, {buffer.free});
+    plan_.release(buffer.id, phase, {buffer.free});
     buffer.alive = false;
     leaves_.pop_back();
   }
 }
 
-/// What fits now of what comes in before the step; `all`: of the pieces that find a place without another's leaving,
-/// too.
-void Tidal::arrive(bool all) {
+/// What fits now of the first `most` arrivals.
+void Tidal::arrive(std::size_t most, Phase phase) {
   if (!moments_exist(plan_.part())) return;
-  make_room(pieces_.cap);  // whatever is left of the tail: its turn comes again
-  const std::size_t most = all ? arrivals_.size() : static_cast<std::size_t>(pieces_.schedule.arrive);
-  for (; arrived_ < most && plan_.live() + pieces_.bytes <= pieces_.cap; ++arrived_)
-    fill(arrivals_[arrived_], all ? Phase::finalize : Phase::backward);
+  make_room(pieces_.cap, phase);  // what no level needed the room of has been copied out, too: its turn comes again
+  for (; arrived_ < most && plan_.live() + pieces_.bytes <= pieces_.cap; ++arrived_) fill(arrivals_[arrived_], phase);
 }
 
 /// Brings piece `k` in. Its place's storage is handed over where the buffer before it there is another.
@@ -161,28 +155,28 @@ void Tidal::fill(std::size_t k, Phase phase) {
     buffer.id = plan_.buffer("slot", place(k), pieces_.bytes, Phase::step);
     plan_.state(buffer.id, held_states(rank_.job->precision), {}, true);
   }
-  if (!buffer.alive) buffer.free = plan_.allocate(buffer.id, phase, static_cast<std::uint32_t>(k));
+  if (!buffer.alive) buffer.free = plan_.allocate(buffer.id, phase, piece(k).chunk);
   buffer.alive = true;
-  state_[k].in =
-      fill_slot(plan_, rank_, phase, static_cast<std::uint32_t>(k), pieces_.moves[k].range, buffer.id, buffer.free);
-  state_[k].filled = true;
+  in_[k] = fill_slot(plan_, rank_, phase, piece(k).chunk, piece(k).run.range, buffer.id, buffer.free);
 }
 
 void Tidal::update(std::size_t k, SlotQuantizer& quantizer) {
-  const auto chunk = static_cast<std::uint32_t>(k);
   Buffer& buffer = buffer_of(k);
-  const OpId stepped = slot_adam(plan_, rank_, chunk, pieces_.moves[k], buffer.id, state_[k].in);
-  const OpId measured = quantizer.measure(chunk, stepped);
-  if (stays(k)) return;
-  buffer.free = slot_copy(plan_, rank_, OpKind::copy_d2h, Phase::step, kAllState, chunk, pieces_.moves[k].range,
+  const OpId stepped = slot_adam(plan_, rank_, piece(k).chunk, piece(k).run, buffer.id, *in_[k]);
+  const OpId measured = quantizer.measure(piece(k).chunk, stepped);
+  if (piece(k).stays) return;
+  buffer.free = slot_copy(plan_, rank_, OpKind::copy_d2h, Phase::step, kAllState, piece(k).chunk, piece(k).run.range,
                           buffer.id, measured);
 }
 
-void Tidal::update_kept() {
-  if (pieces_.kept.empty()) return;
+/// Up to this element of what is kept.
+void Tidal::update_kept(std::int64_t until) {
+  const ElementRange range{pieces_.kept.begin + kept_updated_, pieces_.kept.begin + until};
+  if (range.numel().value <= 0) return;
+  kept_updated_ = until;
   const Precision& precision = rank_.job->precision;
-  const Part part = pieces_.kept_part();
-  come_into_being(plan_, precision, part, kept_);
+  const std::vector<Shard> shards = cut_shards(rank_, range);
+  const Part part{shards, range};
   const OpId stepped = adam(plan_, precision, AdamKernel::fused, part, kept_.moments, {});
   cast_to_params(plan_, rank_, precision, part, kept_.masters, stepped);
 }
@@ -194,21 +188,23 @@ void Tidal::skip() {
     if (slot.alive) plan_.release(slot.id, Phase::skip);
     slot.alive = false;
   }
-  for (std::size_t k = pieces_.first_tail(); k < count(); ++k)
-    if (!buffer_of(k).alive) fill(k, Phase::skip);
+  for (std::size_t k = 0; k < count(); ++k)
+    if (piece(k).stays && !buffer_of(k).alive) fill(k, Phase::skip);
 }
 
 void Tidal::step() {
+  come_into_being(plan_, rank_.job->precision, {kept_shards_, pieces_.kept}, kept_);
   SlotQuantizer quantizer(plan_, rank_, pieces_.numel, kTidalQuantizedSlots, Phase::step);
   for (std::size_t k = 0; k < count(); ++k) {
-    if (!state_[k].filled) fill(k, Phase::step);
+    if (!in_[k]) fill(k, Phase::step);
     // One ahead, where the piece before the next one in its place has been updated already.
     const std::size_t next = k + 1;
-    if (next < count() && !state_[next].filled && (!before(next) || *before(next) < k)) fill(next, Phase::step);
+    if (next < count() && !in_[next] && (!before(next) || *before(next) < k)) fill(next, Phase::step);
+    const std::int64_t kept = pieces_.schedule.kept_before(static_cast<std::int64_t>(k)) * pieces_.numel.value;
+    update_kept(std::min(kept, pieces_.kept.numel().value));
     update(k, quantizer);
-    if (static_cast<std::int64_t>(next) == pieces_.schedule.arrive) update_kept();
   }
-  if (pieces_.schedule.arrive == 0) update_kept();
+  update_kept(pieces_.kept.numel().value);
   if (std::any_of(slots_.begin(), slots_.end(), [](const Buffer& slot) { return slot.alive; }))
     plan_.add({.kind = OpKind::host_wait, .phase = Phase::step, .stream = kHost}, {plan_.last_on(kD2h)});
   for (Buffer& slot : slots_)
@@ -219,9 +215,10 @@ void Tidal::step() {
 void Tidal::run() {
   tail_leaves();
   frame_.zero_grads();
-  frame_.forward_backward({.before_rise = [this](std::size_t level) { make_room(pieces_.levels.levels[level].bytes); },
-                           .after_fall = [this](std::size_t) { arrive(false); }});
-  arrive(true);
+  frame_.forward_backward(
+      {.before_rise = [this](std::size_t level) { make_room(pieces_.levels.levels[level].bytes, Phase::forward); },
+       .after_fall = [this](std::size_t) { arrive(first_arrivals_, Phase::backward); }});
+  arrive(arrivals_.size(), Phase::finalize);
   frame_.finalize();
   if (is_skip(plan_.part())) return skip();
   step();

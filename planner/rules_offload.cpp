@@ -74,7 +74,7 @@ Rules request_rules() {
            },
        .reason = "its shards are not those of the distributed optimizer",
        .source = "Ebb"},
-      {.id = "pipelined-adam",
+      {.id = "own-adam",
        .key = "optimizer.kind",
        .policies = {Policy::pipelined, Policy::tidal},
        .find =

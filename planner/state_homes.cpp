@@ -71,25 +71,26 @@ void pipelined_homes(const RankModel& rank, const Candidate& candidate, StateHom
 
 /// The tail is on the device from the first step or a load with moments on.
 void tidal_homes(PlanBuilder& plan, const RankModel& rank, const Candidate& candidate, StateHomes& homes) {
-  TidalPieces pieces = tidal_pieces(rank, candidate);
+  const TidalPieces pieces = tidal_pieces(rank, candidate);
   homes.windowed = held_states(homes.precision);
   homes.packed = true;
-  homes.cut = std::move(pieces.kept);
-  const Part kept{homes.cut, pieces.kept_range};
+  homes.cut = cut_shards(rank, pieces.kept);
+  const Part kept{homes.cut, pieces.kept};
   add(device_state(plan, homes.precision, kept, kAllState, kKeptNames), kept, homes);
   const bool stays = moments_exist(plan.part()) || plan.part() == LifePart::load;
-  const std::int64_t on_host = stays ? pieces.on_host().end : pieces.kept_range.begin;
+  const std::int64_t on_host = stays ? pieces.on_host.end : pieces.kept.begin;
   if (on_host > 0) homes.host.push_back({homes.windowed, {0, on_host}});
-  for (std::size_t k = 0; k < pieces.moves.size(); ++k) {
-    const ElementRange range = pieces.moves[k].range;
-    const StateWindow window = piece_window(homes.precision, range);
+  std::vector<TidalPiece> by_chunk(pieces.moves.size());
+  for (const TidalPiece& piece : pieces.moves) by_chunk[piece.chunk] = piece;
+  for (const TidalPiece& piece : by_chunk) {
+    const StateWindow window = piece_window(homes.precision, piece.run.range);
     homes.builders.push_back(window);
-    if (range.begin < on_host) {
+    if (!stays || !piece.stays) {
       homes.windows.push_back(window);
-    } else {
-      homes.device.push_back(
-          {tail_buffer(plan, homes.precision, pieces, k, moments_exist(plan.part())), homes.windowed, Part{{}, range}});
+      continue;
     }
+    const BufferId buffer = tail_buffer(plan, homes.precision, pieces, piece, moments_exist(plan.part()));
+    homes.device.push_back({buffer, homes.windowed, Part{{}, piece.run.range}});
   }
 }
 

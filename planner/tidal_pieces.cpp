@@ -141,20 +141,24 @@ void make_room_for_rounding(const RankModel& rank, TideProblem& p) {
   p.step_room = std::max(p.piece, less(p.step_room));
 }
 
-std::vector<Shard> cut_shards(const RankModel& rank, std::int64_t from) {
-  std::vector<Shard> kept;
-  std::int64_t begin = 0;
-  for (Shard shard : rank.shards) {
-    const std::int64_t end = begin + shard.numel.value;
-    const Numel cut{std::max<std::int64_t>(0, from - begin)};
-    begin = end;
-    if (end <= from) continue;
-    shard.numel = shard.numel - cut;
-    shard.offset += cut;
-    shard.start += cut;
-    kept.push_back(shard);
+/// Elements by piece: those that stay have the last ones, each kind ascending in the order of updates.
+void give_elements(const std::vector<OwnedRun>& chunks, TidalPieces& pieces) {
+  const TideSchedule& schedule = pieces.schedule;
+  pieces.moves.resize(static_cast<std::size_t>(schedule.moving));
+  std::uint32_t next = 0;
+  for (const bool stays : {false, true}) {
+    if (stays) pieces.first_tail = next;
+    for (std::int64_t k = 0; k < schedule.moving; ++k) {
+      if (schedule.stays(k) != stays) continue;
+      pieces.moves[static_cast<std::size_t>(k)] = {chunks[next], next, schedule.arrives(k), stays};
+      ++next;
+    }
   }
-  return kept;
+  const auto begin_of = [&](std::uint32_t chunk) {
+    return chunk < chunks.size() ? chunks[chunk].range.begin : chunks.back().range.end;
+  };
+  pieces.on_host = {0, begin_of(pieces.first_tail)};
+  pieces.kept = {begin_of(next), chunks.back().range.end};
 }
 
 }  // namespace
@@ -175,24 +179,35 @@ TidalPieces tidal_pieces(const RankModel& rank, const Candidate& candidate) {
     make_room_for_rounding(rank, problem);
     pieces.schedule = solve_tide(problem);
   }
-  pieces.moves = slot_chunks(rank, rank.job->precision, pieces.numel);
-  pieces.kept_range = {rank.owned.value, rank.owned.value};
-  if (pieces.schedule.kept > 0) {
-    const std::size_t moving = pieces.moves.size() - static_cast<std::size_t>(pieces.schedule.kept);
-    pieces.kept_range.begin = pieces.moves[moving].range.begin;
-    pieces.moves.resize(moving);
-    pieces.kept = cut_shards(rank, pieces.kept_range.begin);
-  }
+  give_elements(slot_chunks(rank, rank.job->precision, pieces.numel), pieces);
   return pieces;
 }
 
-BufferId tail_buffer(PlanBuilder& plan, const Precision& precision, const TidalPieces& pieces, std::size_t piece,
+BufferId tail_buffer(PlanBuilder& plan, const Precision& precision, const TidalPieces& pieces, const TidalPiece& piece,
                      bool initial) {
-  EBB_ASSERT(piece >= pieces.first_tail() && piece < pieces.moves.size());
+  EBB_ASSERT(piece.stays);
   const BufferId buffer =
-      plan.buffer(fmt::format("tail {}", piece - pieces.first_tail()), Memory::device, pieces.bytes, initial);
-  plan.state(buffer, held_states(precision), pieces.moves[piece].range, true);
+      plan.buffer(fmt::format("tail {}", piece.chunk - pieces.first_tail), Memory::device, pieces.bytes, initial);
+  plan.state(buffer, held_states(precision), piece.run.range, true);
   return buffer;
+}
+
+std::vector<Shard> cut_shards(const RankModel& rank, ElementRange range) {
+  std::vector<Shard> cut;
+  std::int64_t begin = 0;
+  for (Shard shard : rank.shards) {
+    const std::int64_t end = begin + shard.numel.value;
+    const std::int64_t from = std::max(begin, range.begin);
+    const std::int64_t to = std::min(end, range.end);
+    if (from < to) {
+      shard.numel = {to - from};
+      shard.offset += Numel{from - begin};
+      shard.start += Numel{from - begin};
+      cut.push_back(shard);
+    }
+    begin = end;
+  }
+  return cut;
 }
 
 }  // namespace ebb

@@ -2,8 +2,9 @@
 // agree on. It states the rank's room for state over a step (from its frame and activation levels) and lets the solver
 // (tide_schedule.hpp) place pieces in it.
 //
-// Owned elements, in optimizer order: [0, tail) live on the host, piece by piece; [tail, kept) are the last pieces that
-// a step updates, which stay on the device and leave in the next forward; [kept, owned) never leave.
+// Owned elements, in optimizer order: first those that live on the host between steps, piece by piece; then the pieces
+// that stay on the device behind a step and leave in the next forward; then what is kept and never leaves. Which piece
+// is updated when is another order, the schedule's: pieces are alike, so elements are given to them as it suits.
 // Internal to lowering, but for what the planner says about a candidate (tidal_problem).
 #pragma once
 
@@ -29,30 +30,37 @@ struct TidalRoom {
   TideProblem problem;
 };
 
+/// A piece that moves.
+struct TidalPiece {
+  OwnedRun run;
+  std::uint32_t chunk = 0;  // its number in the order of elements
+  bool arrives = false;     // before the step
+  bool stays = false;       // behind the step
+};
+
 struct TidalPieces {
-  Bytes cap;                    // every live byte of a step counts below it
-  Numel numel{0};               // elements of a piece
-  Bytes bytes;                  // of a piece's buffer
-  std::vector<OwnedRun> moves;  // pieces in the order in which the step updates them; ascending, from element 0
-  std::vector<Shard> kept;      // whole, but for the first, which may be cut
-  ElementRange kept_range;
+  Bytes cap;                      // every live byte of a step counts below it
+  Numel numel{0};                 // elements of a piece
+  Bytes bytes;                    // of a piece's buffer
+  std::vector<TidalPiece> moves;  // in the order in which the step updates them
+  std::uint32_t first_tail = 0;   // the chunk from which on pieces stay
+  ElementRange on_host;           // elements whose home is the host between steps
+  ElementRange kept;
   ActivationLevels levels;
   TideSchedule schedule;
 
-  Numel moved() const { return {kept_range.begin}; }
-  Part kept_part() const { return {kept, kept_range}; }
-  /// The first piece that stays on the device between steps; they are the last `schedule.tail`.
-  std::size_t first_tail() const { return moves.size() - static_cast<std::size_t>(schedule.tail); }
-  /// Elements whose home is the host between steps.
-  ElementRange on_host() const { return {0, first_tail() == 0 ? 0 : moves[first_tail() - 1].range.end}; }
+  Numel moved() const { return {kept.begin}; }
 };
 
 /// InputError where the cap is below what the rank takes with a single piece of state: it names both.
 TidalRoom tidal_room(const RankModel& rank, const Candidate& candidate);
 TidalPieces tidal_pieces(const RankModel& rank, const Candidate& candidate);
 
-/// The buffer of a piece that stays, in all parts of a life that know it: in order of `TidalPieces::moves`.
-BufferId tail_buffer(PlanBuilder& plan, const Precision& precision, const TidalPieces& pieces, std::size_t piece,
+/// The buffer of a piece that stays, in all parts of a life that know it.
+BufferId tail_buffer(PlanBuilder& plan, const Precision& precision, const TidalPieces& pieces, const TidalPiece& piece,
                      bool initial);
+
+/// The rank's shards over `range`, the first and last of which may be cut.
+std::vector<Shard> cut_shards(const RankModel& rank, ElementRange range);
 
 }  // namespace ebb

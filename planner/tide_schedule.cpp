@@ -1,59 +1,18 @@
 #include "planner/tide_schedule.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <optional>
 
 #include "models/errors.hpp"
 #include "planner/tide_flow.hpp"
+#include "planner/tide_parts.hpp"
 
-// The fluid relaxation. State is S bytes of sand. Every grain is on the device when it is updated, all updates come
-// between the first and the last update of the step, and the same step repeats.
-//
-// A lower bound. Let q be the room at the peak and look at the w grains that are on the device at that moment:
-// w <= min(q, S), and w <= the room between steps if they are to stay there. Each of the other S - w grains comes in
-// after the peak and before its update, and leaves after its update and before the next peak, since its update made the
-// host's copy old. Of these let x be on the device at the first update and y be dirty there after the step; then
-// S - w - x must come in and S - w - y must leave within the step's T seconds, h and d being the rates:
-//
-//   T >= (S - w - x) / h2d,   T >= (S - w - y) / d2h,   T >= ((S - w - x) + (S - w - y)) / both,   T >= S / adam_state
-//
-// The largest x, given w: until time t no more than room(t) - w has come in, after it no more than h2d (F - t), where F
-// is the first update's time. Bringing grains in at full rate whenever there is room attains the least of these (grains
-// are alike: an earliest-deadline schedule of one class, so no order is better):
-//
-//   x = min over t in [0, F] of (room(t) - w + h2d (F - t)), h2d F, S - w and the step's room - w
-//
-// and with room constant from entry to entry, t matters only where an entry ends. The largest y is the mirror: by time
-// t of the rise d2h t has left, and what has not must fit: y = min over t of (room(t) - w + d2h t), at the peak d2h t
-// alone, S - w, the step's room - w; t matters only where an entry begins.
-//
-// All three at once (the exchange). Let another schedule have w' < w grains at the peak. Replace w - w' of its
-// travellers by grains that never move. Both minima say that w + x does not fall when w grows: every term but h2d F has
-// w in it once, and that one lets w + x grow with w. The same holds for w + y. So every bound on T falls or stays, and
-// w = min(q, S, step room) is best, with its x and y.
-//
-// Delays do not help. Keeping the first update (or the forward) waiting for e seconds lets h2d e more in (d2h e more
-// out), which shortens T by at most e, because h2d <= both and d2h <= both.
-//
-// The bound is attained: move both ways at the constant rates (S - w - x) / T and (S - w - y) / T and update travellers
-// at the constant rate (S - w) / T. What has been updated is never more than what has come in,
-// (S - w) t / T <= x + (S - w - x) t / T, nor less than what has left; and the travellers on the device go in a
-// straight line from x to y, both of which fit.
-//
-// What whole pieces lose: about one copy and update when nothing has come in at the first update, one update and copy
-// when nothing may stay, the rounding down of w, what a direction waits for a place in a ring that is exactly full, and
-// a copy's latency for each piece that moves in the step. That x and y are no whole numbers costs little: the last
-// piece to arrive may be on its way at the first update, and the forward may wait for what is left of the last one to
-// leave, where that is less than moving it in the step. (The bound even covers keeping other pieces in every step,
-// which one plan for all steps cannot.)
-//
-// What even sharing loses: while both directions move, the link gives each about half of `both`, whatever the fluid
-// optimum would like. If both < h2d + d2h and x != y, the direction with less to move is done early, and the other one
-// alone does not fill `both`. With n <= m the two amounts to move in the step and r the rate of one direction alone,
-// the step takes 2 n / both + (m - n) / r, up to an eighth more than the bound at both = 1.75 r. No order of whole
-// copies changes that: in every moment one direction moves or both do, so the sum is linear in how long both do.
+// What whole pieces lose against the fluid bound (tide_bound.cpp): about one copy and update when nothing has come in
+// at the first update, one update and copy when nothing may stay, the rounding down of w, what a direction waits for a
+// place in a ring that is exactly full, and a copy's latency for each piece that moves in the step. That x and y are no
+// whole numbers costs little: the last piece to arrive may be on its way at the first update, and the forward may wait
+// for what is left of the last one to leave, where that is less than moving it in the step. (The bound even covers
+// keeping other pieces in every step, which one plan for all steps cannot.)
 //
 // Places. Pieces that come in during the step take places over in the order in which these are freed, so none waits for
 // a place while another is empty: a ring. Arrivals need the far places 0 .. a - 1, the only ones there are while
@@ -69,44 +28,12 @@ namespace ebb {
 
 namespace {
 
+using namespace tide;
+
 constexpr std::int64_t kFlowPlaces = 3;  // one is filled, one updated, one emptied
-
-void check(const TideProblem& p) {
-  EBB_ASSERT(p.piece > Bytes{0} && p.pieces > 0);
-  EBB_ASSERT(p.h2d.value > 0 && p.d2h.value > 0 && p.both.value > 0 && p.adam_state.value > 0);
-  EBB_ASSERT(p.latency >= Seconds{0} && p.step_room >= Bytes{0});
-  for (const auto* curve : {&p.rise, &p.fall}) {
-    for (std::size_t i = 0; i < curve->size(); ++i) {
-      const TideRoom& entry = (*curve)[i];
-      EBB_ASSERT(entry.room >= Bytes{0} && entry.until >= (i == 0 ? Ticks{0} : (*curve)[i - 1].until));
-      if (i == 0) continue;
-      const Bytes before = (*curve)[i - 1].room;
-      EBB_ASSERT(curve == &p.rise ? entry.room <= before : entry.room >= before);
-    }
-  }
-}
-
-BytesPerSecond rate_in(const TideProblem& p) { return std::min(p.h2d, p.both); }
-BytesPerSecond rate_out(const TideProblem& p) { return std::min(p.d2h, p.both); }
-
-/// Room at the peak for what also stays through the step.
-Bytes peak_room(const TideProblem& p) {
-  Bytes room = p.step_room;
-  if (!p.rise.empty()) room = std::min(room, p.rise.back().room);
-  if (!p.fall.empty()) room = std::min(room, p.fall.front().room);
-  return room;
-}
-
-Ticks length(const std::vector<TideRoom>& curve) { return curve.empty() ? Ticks{0} : curve.back().until; }
 
 Ticks copy_time(const TideProblem& p, BytesPerSecond rate) {
   return std::max(Ticks{1}, to_ticks(p.latency + p.piece / rate));
-}
-
-/// The fluid relaxation's bound when `in` and `out` bytes must move within the step.
-Seconds least_step(const TideProblem& p, double in, double out) {
-  const double state = static_cast<double>(p.piece.value) * static_cast<double>(p.pieces);
-  return {std::max({(in + out) / p.both.value, in / p.h2d.value, out / p.d2h.value, state / p.adam_state.value})};
 }
 
 struct Arrivals {
@@ -280,43 +207,17 @@ void Search::consider(TideSchedule candidate, std::int64_t shift, Ticks late) {
   const std::int64_t moving = candidate.moving;
   const auto bytes = static_cast<double>(problem_.piece.value);
   const double late_bytes = std::min(bytes, to_seconds(late).value * rate_in(problem_).value);
-  const Seconds least = least_step(problem_, bytes * static_cast<double>(moving - candidate.arrive) + late_bytes,
-                                   bytes * static_cast<double>(moving - candidate.tail));
-  if (best_ && score(*best_) <= (least + candidate.wait).value) return;
+  const Seconds least = shared_step(problem_, bytes * static_cast<double>(moving - candidate.arrive) + late_bytes,
+                                    bytes * static_cast<double>(moving - candidate.tail));
+  constexpr double kSame = 1e-9;  // relative: rounding, not a difference
+  if (best_ && score(*best_) * (1 - kSame) <= (least + candidate.wait).value) return;
   candidate.ring = numbered_ring(candidate, shift);
   candidate.step = step_time(problem_, candidate, late);
-  constexpr double kSame = 1e-9;  // relative: rounding, not a difference
   if (best_ && score(candidate) >= score(*best_) * (1 - kSame)) return;
   best_ = std::move(candidate);
 }
 
 }  // namespace
-
-TideBound fluid_bound(const TideProblem& problem) {
-  check(problem);
-  const Bytes state = problem.piece * problem.pieces;
-  TideBound bound;
-  if (problem.may_stay) bound.kept = std::min(state, peak_room(problem));
-  const Bytes moving = state - bound.kept;
-  const auto moved = [](BytesPerSecond rate, Ticks time) {
-    return Bytes{static_cast<std::int64_t>(std::ceil(rate.value * to_seconds(time).value))};
-  };
-  const Ticks first_update = length(problem.fall);
-  const Bytes step_room = problem.step_room - bound.kept;
-  bound.in = std::min({moving, step_room, moved(rate_in(problem), first_update)});
-  for (const TideRoom& entry : problem.fall) {
-    bound.in = std::min(bound.in, entry.room - bound.kept + moved(rate_in(problem), first_update - entry.until));
-  }
-  if (problem.may_stay) bound.out = std::min({moving, step_room, moved(rate_out(problem), length(problem.rise))});
-  Ticks begin{0};
-  for (const TideRoom& entry : problem.rise) {
-    bound.out = std::min(bound.out, entry.room - bound.kept + moved(rate_out(problem), begin));
-    begin = entry.until;
-  }
-  bound.step = least_step(problem, static_cast<double>((moving - bound.in).value),
-                          static_cast<double>((moving - bound.out).value));
-  return bound;
-}
 
 TideSchedule solve_tide(const TideProblem& problem) {
   check(problem);

@@ -45,11 +45,13 @@ struct TideBound {
   Bytes in{0};      // x: comes in before the first update
   Bytes out{0};     // y: leaves after the last update
   Seconds step{0};  // least exposed time: from the first update to the last update or copy, and waits elsewhere
+  // The same when the link gives each direction an even share of `both` while both move, as copy engines get it.
+  Seconds shared{0};
 };
 
 /// `kept` pieces never move. The others are numbered 0 .. moving - 1 in the order in which the optimizer takes them;
-/// the kept ones are updated in between (kept_before). Places number from 0, the place farthest from
-/// the activations; each holds one piece at a time.
+/// the kept ones are updated in between (kept_before). Places number from 0, the one farthest from the activations;
+/// each holds one piece at a time.
 ///  - A piece k >= places takes its place over from piece k - places, which has left by then.
 ///  - Of the first `places` pieces those in places 0 .. arrive - 1 arrive: they begin to come in before the first
 ///  update,

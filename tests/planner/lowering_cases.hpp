@@ -75,13 +75,18 @@ inline std::vector<Candidate> candidates_for(const RankModel& rank) {
       {.policy = Policy::pipelined, .chunk_numel = tenth, .slots = 1},
       {.policy = Policy::pipelined, .chunk_numel = tenth, .slots = 3},
       {.policy = Policy::pipelined, .chunk_numel = rank.owned + rank.owned, .slots = 2},
+      {.policy = Policy::tidal, .chunk_numel = tenth},
+      {.policy = Policy::tidal, .chunk_numel = {ceil_div(rank.owned.value, 25)}},
+      {.policy = Policy::tidal,
+       .chunk_numel = {ceil_div(rank.owned.value, 25)},
+       .cap = rank.job->cluster.gpu.memory.value},
   };
 }
 
 inline std::string text_of(const Candidate& candidate) {
   return std::string(name_of(candidate.policy)) + " N=" + std::to_string(candidate.chunk_numel.value) +
          " MiB=" + std::to_string(candidate.chunk_size_mb) + " f=" + std::to_string(candidate.fraction) +
-         " slots=" + std::to_string(candidate.slots);
+         " slots=" + std::to_string(candidate.slots) + " cap=" + std::to_string(candidate.cap.value);
 }
 
 }  // namespace ebb::test

@@ -63,3 +63,11 @@ ebb_test(search_tests LIBS ebb_planner SOURCES
   planner/set_value_test.cpp
   planner/sweep_test.cpp
 )
+
+# The tidal placement alone: it depends on nothing but units.
+ebb_test(tide_tests LIBS ebb_planner SOURCES
+  planner/tide_executor.cpp
+  planner/tide_exhaustive.cpp
+  planner/tide_property_test.cpp
+  planner/tide_schedule_test.cpp
+)

@@ -26,7 +26,7 @@ struct State {
 class Exhaustive {
  public:
   Exhaustive(const TinyTide& tide, int kept) : t_(tide), kept_(kept) {
-    const auto side = static_cast<std::size_t>(t_.pieces + 1);
+    const auto side = static_cast<std::size_t>(t_.pieces) + 1;
     best_.assign(static_cast<std::size_t>(last() + 1) * side * side * side * side * copy_states() * copy_states(),
                  kUnknown);
   }
@@ -40,9 +40,9 @@ class Exhaustive {
   }
   int fall() const { return static_cast<int>(t_.fall.size()); }
   int last() const { return fall() + 1 + static_cast<int>(t_.rise.size()); }  // the clock at the next peak
-  std::size_t copy_states() const { return static_cast<std::size_t>(t_.work + t_.latency + 1); }
+  std::size_t copy_states() const { return static_cast<std::size_t>(t_.work + t_.latency) + 1; }
   std::size_t index(const State& s) const {
-    const auto side = static_cast<std::size_t>(t_.pieces + 1);
+    const auto side = static_cast<std::size_t>(t_.pieces) + 1;
     std::size_t i = static_cast<std::size_t>(s.clock);
     for (const int count : {s.host, s.waiting, s.updated, s.kept}) i = i * side + static_cast<std::size_t>(count);
     i = i * copy_states() + static_cast<std::size_t>(s.in);

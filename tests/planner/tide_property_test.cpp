@@ -190,6 +190,7 @@ TEST_CASE("on large instances the executed tidal schedule is within 5 % and a fe
            << "; in pieces: fluid " << bound.step.value / piece << " shared " << least / piece << " run "
            << run.step / piece << " + " << run.wait / piece);
     REQUIRE(run.problem.empty());
+    CHECK(bound.shared.value == Approx(least));
     CHECK(run.step == Approx(schedule.step.value).margin(1e-7));
     CHECK(run.wait == Approx(schedule.wait.value).margin(1e-7));
     CHECK(run.step + run.wait >= bound.step.value * (1 - 1e-9));

@@ -116,6 +116,7 @@ inline std::vector<Candidate> life_candidates(std::int64_t owned) {
       {.policy = Policy::windowed, .chunk_size_mb = 1, .fraction = 0.5},
       {.policy = Policy::windowed},
       {.policy = Policy::pipelined, .chunk_numel = {owned / 9 | 1}, .slots = 3},
+      {.policy = Policy::tidal, .chunk_numel = {owned / 9 | 1}},
   };
 }
 

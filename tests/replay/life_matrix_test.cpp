@@ -42,6 +42,7 @@ const std::vector<Candidate> kCandidates = {
     {.policy = Policy::full_reload},
     {.policy = Policy::chunked, .chunk_numel = {9000}},
     {.policy = Policy::pipelined, .chunk_numel = {5001}, .slots = 3},
+    {.policy = Policy::tidal, .chunk_numel = {5001}},
 };
 constexpr Candidate kWindowed{.policy = Policy::windowed, .chunk_size_mb = 1};
 

@@ -93,13 +93,16 @@ inline std::vector<Candidate> replay_candidates(std::int64_t owned) {
       {.policy = Policy::pipelined, .chunk_numel = {owned / 9 | 1}, .slots = 1},
       {.policy = Policy::pipelined, .chunk_numel = {owned / 9 | 1}, .slots = 3},
       {.policy = Policy::pipelined, .chunk_numel = {2 * owned}, .slots = 2},
+      {.policy = Policy::tidal, .chunk_numel = {owned / 9 | 1}},
+      {.policy = Policy::tidal, .chunk_numel = {owned / 29 | 1}},
+      {.policy = Policy::tidal, .chunk_numel = {2 * owned}},
   };
 }
 
 inline std::string text_of(const Candidate& candidate) {
   return std::string(name_of(candidate.policy)) + " N=" + std::to_string(candidate.chunk_numel.value) +
          " MiB=" + std::to_string(candidate.chunk_size_mb) + " f=" + std::to_string(candidate.fraction) +
-         " slots=" + std::to_string(candidate.slots);
+         " slots=" + std::to_string(candidate.slots) + " cap=" + std::to_string(candidate.cap.value);
 }
 
 /// cpu-adam steps in fp32 whatever the job says, and would round bf16 gradients: not every job has an equal resident.
