@@ -19,10 +19,9 @@
 // activations are large, and what stays needs 0 .. b - 1, so that the nearest leave first. So of the two sets of slots
 // of the ring, those that arrive (in its first round) and those that stay (in its last), one contains the other. Best
 // would be that the first pieces arrive, lest updates wait, and that the last ones stay, lest the last copies out
-// overlap nothing; but one late one among the early does no harm once there is something else to copy out. So: choose
-// the smaller of the two complements where it does no harm, a slot or two from its best end, and complete it to the
-// larger one from that one's best end. A handful of (a, b, N) near the largest a and b, and of such shifts, are
-// compared.
+// overlap nothing. So: the smaller of the two complements lies at its own best end, and the larger one is that and
+// slots at the best end of its own; one that comes late among the early does no harm once there is something else to
+// copy out. A handful of (a, b, N) near the largest a and b are compared.
 
 namespace ebb {
 
@@ -88,9 +87,8 @@ std::int64_t departures(const TideProblem& p, std::int64_t kept, std::int64_t mo
   return count;
 }
 
-/// The order of places in the ring. `shift`: how far from its best end the smaller set of slots begins, of those that
-/// neither arrive nor stay when N = max(arrive, tail) places are not all.
-std::vector<std::int64_t> numbered_ring(const TideSchedule& s, std::int64_t shift) {
+/// The order of places in the ring.
+std::vector<std::int64_t> numbered_ring(const TideSchedule& s) {
   const auto size = static_cast<std::size_t>(s.places);
   const auto in_last_round = [&](std::int64_t offset) {
     return static_cast<std::size_t>((s.moving + offset) % s.places);  // the slot of piece moving - places + offset
@@ -101,8 +99,7 @@ std::vector<std::int64_t> numbered_ring(const TideSchedule& s, std::int64_t shif
   const std::int64_t leaving = s.places - s.tail;
   std::int64_t marked = std::min(coming, leaving);
   for (std::int64_t i = 0; i < marked; ++i) {
-    const std::int64_t from_end = s.places - coming - shift + i;
-    const std::size_t slot = coming < leaving ? static_cast<std::size_t>(from_end) : in_last_round(shift + i);
+    const std::size_t slot = coming < leaving ? static_cast<std::size_t>(s.arrive + i) : in_last_round(i);
     comes[slot] = leaves[slot] = true;
   }
   for (std::int64_t slot = s.places - 1; marked < coming; --slot) {
@@ -146,8 +143,7 @@ class Search {
  private:
   void try_kept(std::int64_t kept);
   void try_places(TideSchedule candidate, std::int64_t most, Ticks late);
-  void try_shifts(const TideSchedule& candidate, Ticks late);
-  void consider(TideSchedule candidate, std::int64_t shift, Ticks late);
+  void consider(TideSchedule candidate, Ticks late);
 
   static constexpr std::int64_t kNear = 3;  // fewer pieces that arrive or stay, more places than they need
 
@@ -191,19 +187,13 @@ void Search::try_places(TideSchedule candidate, std::int64_t most, Ticks late) {
   candidate.wait = to_seconds(forward_wait(problem_, candidate.kept, candidate.tail));
   // Of equals the one with more places: what is late for once has more room to catch up.
   for (candidate.places = std::min(most, least + kNear); candidate.places >= least; --candidate.places) {
-    try_shifts(candidate, late);
+    consider(candidate, late);
   }
   candidate.places = most;
-  if (most > least + kNear) try_shifts(candidate, late);
+  if (most > least + kNear) consider(candidate, late);
 }
 
-void Search::try_shifts(const TideSchedule& candidate, Ticks late) {
-  const bool full = candidate.places == std::max(candidate.arrive, candidate.tail);
-  const std::int64_t most = full ? 0 : std::min(kNear, std::min(candidate.arrive, candidate.tail));
-  for (std::int64_t shift = 0; shift <= most; ++shift) consider(candidate, shift, late);
-}
-
-void Search::consider(TideSchedule candidate, std::int64_t shift, Ticks late) {
+void Search::consider(TideSchedule candidate, Ticks late) {
   const std::int64_t moving = candidate.moving;
   const auto bytes = static_cast<double>(problem_.piece.value);
   const double late_bytes = std::min(bytes, to_seconds(late).value * rate_in(problem_).value);
@@ -211,7 +201,7 @@ void Search::consider(TideSchedule candidate, std::int64_t shift, Ticks late) {
                                     bytes * static_cast<double>(moving - candidate.tail));
   constexpr double kSame = 1e-9;  // relative: rounding, not a difference
   if (best_ && score(*best_) * (1 - kSame) <= (least + candidate.wait).value) return;
-  candidate.ring = numbered_ring(candidate, shift);
+  candidate.ring = numbered_ring(candidate);
   candidate.step = step_time(problem_, candidate, late);
   if (best_ && score(candidate) >= score(*best_) * (1 - kSame)) return;
   best_ = std::move(candidate);
