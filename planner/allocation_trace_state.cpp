@@ -177,8 +177,8 @@ void StateTrace::step(bool first) {
       return step_in_slots(candidate_.slots, candidate_.chunk_numel);
     case Policy::tidal: {
       // Pieces and activations take turns below the cap; a step holds as many pieces as it ever does.
-      const TidalPieces pieces = tidal_pieces(rank_, candidate_);
-      return step_in_slots(pieces.schedule.places + pieces.schedule.kept, pieces.numel);
+      const auto pieces = tidal_pieces(rank_, candidate_);
+      return step_in_slots(pieces->schedule.places + pieces->schedule.kept, pieces->numel);
     }
   }
 }

@@ -58,7 +58,7 @@ HostParts host_parts(const RankModel& rank, const Candidate& candidate) {
     case Policy::pipelined:
     case Policy::tidal: {
       HostParts parts;
-      const Numel moves = candidate.policy == Policy::pipelined ? rank.owned : tidal_pieces(rank, candidate).moved();
+      const Numel moves = candidate.policy == Policy::pipelined ? rank.owned : tidal_pieces(rank, candidate)->moved();
       parts.region.add(bytes_of(moves, rank.job->precision.state_bytes()), PinnedRounding::exact);
       return parts;
     }

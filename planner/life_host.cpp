@@ -76,7 +76,7 @@ Numel state_on_device(const RankModel& model, const Candidate& candidate) {
       return model.owned - Numel{parts.moments.asked.value / model.job->precision.moment_bytes()};
     }
     case Policy::tidal:
-      return model.owned - tidal_pieces(model, candidate).on_host.numel();
+      return model.owned - tidal_pieces(model, candidate)->on_host.numel();
     case Policy::chunked:
     case Policy::pipelined:
       return {0};

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -17,6 +18,8 @@
 
 namespace ebb {
 
+struct TidalMemory;
+
 /// Everything about one rank that no candidate changes. Built once, lowered many times.
 struct RankModel {
   const Job* job = nullptr;            // outlives the model
@@ -27,6 +30,7 @@ struct RankModel {
   PaddedOrder padded;
   Footprint footprint;
   ComputeTime compute;
+  std::shared_ptr<TidalMemory> tidal;  // what tidal's lowering has worked out (tidal_pieces.hpp); copies share it
 };
 RankModel rank_model(const Job& job, const StageLayout& stage, std::int64_t rank);
 

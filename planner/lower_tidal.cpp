@@ -14,6 +14,7 @@
 // A skipped step ends as it began: what had left comes back. Gathered FP8 weights: nothing stays, and a second pass
 // follows (slot_quantizer.hpp).
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -74,7 +75,8 @@ class Tidal {
 
   PlanBuilder& plan_;
   const RankModel& rank_;
-  TidalPieces pieces_;
+  std::shared_ptr<const TidalPieces> shared_;
+  const TidalPieces& pieces_;
   StepFrame frame_;
   std::vector<Shard> kept_shards_;
   DeviceState kept_;
@@ -91,7 +93,8 @@ class Tidal {
 Tidal::Tidal(PlanBuilder& plan, const RankModel& rank, const Candidate& candidate)
     : plan_(plan),
       rank_(rank),
-      pieces_(tidal_pieces(rank, candidate)),
+      shared_(tidal_pieces(rank, candidate)),
+      pieces_(*shared_),
       frame_(plan, rank, frame_options(rank, pieces_.levels)),
       kept_shards_(cut_shards(rank, pieces_.kept)),
       kept_(device_state(plan, rank.job->precision, {kept_shards_, pieces_.kept}, kAllState, kKeptNames)) {

@@ -1,5 +1,6 @@
 #include "planner/lower.hpp"
 #include "planner/optimizer_traffic.hpp"
+#include "planner/tidal_pieces.hpp"
 
 namespace ebb {
 
@@ -17,6 +18,7 @@ RankModel rank_model(const Job& job, const StageLayout& stage, std::int64_t rank
   const Bytes scales = allocated_scales(job.precision, model.shards);
   if (scales.value > 0) model.footprint.resident.push_back({"state scales", scales});
   model.compute = compute_time(job, at.pipeline);
+  model.tidal = make_tidal_memory();
   return model;
 }
 

@@ -71,7 +71,8 @@ void pipelined_homes(const RankModel& rank, const Candidate& candidate, StateHom
 
 /// The tail is on the device from the first step or a load with moments on.
 void tidal_homes(PlanBuilder& plan, const RankModel& rank, const Candidate& candidate, StateHomes& homes) {
-  const TidalPieces pieces = tidal_pieces(rank, candidate);
+  const std::shared_ptr<const TidalPieces> kept_alive = tidal_pieces(rank, candidate);
+  const TidalPieces& pieces = *kept_alive;
   homes.windowed = held_states(homes.precision);
   homes.packed = true;
   homes.cut = cut_shards(rank, pieces.kept);

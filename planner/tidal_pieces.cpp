@@ -8,6 +8,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
+#include <optional>
 
 #include "models/errors.hpp"
 #include "models/memory/torch_allocator.hpp"
@@ -19,6 +22,12 @@
 #include "sim/copy_rates.hpp"
 
 namespace ebb {
+
+struct TidalMemory {
+  std::mutex mutex;
+  std::optional<ActivationLevels> levels;
+  std::map<Candidate, std::shared_ptr<const TidalPieces>> pieces;
+};
 
 namespace {
 
@@ -92,6 +101,15 @@ void state_room(const RankModel& rank, const Frame& frame, const ActivationLevel
   p.fall.push_back({p.fall.back().until + finalize_time(rank), std::max(left, p.step_room)});
 }
 
+/// The levels take milliseconds for hundreds of layers, and candidates share them.
+ActivationLevels levels_of(const RankModel& rank) {
+  const auto walk = [&] { return activation_levels(*rank.job, *rank.stage, rank.compute, rank.footprint); };
+  if (!rank.tidal) return walk();
+  const std::lock_guard lock(rank.tidal->mutex);
+  if (!rank.tidal->levels) rank.tidal->levels = walk();
+  return *rank.tidal->levels;
+}
+
 struct MeasuredRoom {
   ActivationLevels levels;
   TidalRoom room;
@@ -101,7 +119,7 @@ MeasuredRoom measure(const RankModel& rank, const Candidate& candidate) {
   const Job& job = *rank.job;
   const Precision& precision = job.precision;
   EBB_ASSERT(candidate.chunk_numel.value > 0);
-  MeasuredRoom m{activation_levels(job, *rank.stage, rank.compute, rank.footprint), {}};
+  MeasuredRoom m{levels_of(rank), {}};
   const Frame frame = frame_of(rank, m.levels, candidate.chunk_numel);
   TideProblem& p = m.room.problem;
   const Numel numel = std::min(candidate.chunk_numel, std::max(rank.owned, Numel{1}));
@@ -161,11 +179,7 @@ void give_elements(const std::vector<OwnedRun>& chunks, TidalPieces& pieces) {
   pieces.kept = {begin_of(next), chunks.back().range.end};
 }
 
-}  // namespace
-
-TidalRoom tidal_room(const RankModel& rank, const Candidate& candidate) { return measure(rank, candidate).room; }
-
-TidalPieces tidal_pieces(const RankModel& rank, const Candidate& candidate) {
+TidalPieces cut_and_place(const RankModel& rank, const Candidate& candidate) {
   TidalPieces pieces;
   pieces.numel = std::min(candidate.chunk_numel, rank.owned);
   MeasuredRoom m = measure(rank, candidate);
@@ -181,6 +195,26 @@ TidalPieces tidal_pieces(const RankModel& rank, const Candidate& candidate) {
   }
   give_elements(slot_chunks(rank, rank.job->precision, pieces.numel), pieces);
   return pieces;
+}
+
+}  // namespace
+
+TidalRoom tidal_room(const RankModel& rank, const Candidate& candidate) { return measure(rank, candidate).room; }
+
+std::shared_ptr<TidalMemory> make_tidal_memory() { return std::make_shared<TidalMemory>(); }
+
+std::shared_ptr<const TidalPieces> tidal_pieces(const RankModel& rank, const Candidate& candidate) {
+  const auto known = [&]() -> std::shared_ptr<const TidalPieces> {
+    if (!rank.tidal) return nullptr;
+    const std::lock_guard lock(rank.tidal->mutex);
+    const auto found = rank.tidal->pieces.find(candidate);
+    return found == rank.tidal->pieces.end() ? nullptr : found->second;
+  };
+  if (auto pieces = known()) return pieces;
+  auto pieces = std::make_shared<const TidalPieces>(cut_and_place(rank, candidate));
+  if (!rank.tidal) return pieces;
+  const std::lock_guard lock(rank.tidal->mutex);
+  return rank.tidal->pieces.emplace(candidate, std::move(pieces)).first->second;
 }
 
 BufferId tail_buffer(PlanBuilder& plan, const Precision& precision, const TidalPieces& pieces, const TidalPiece& piece,

@@ -8,6 +8,7 @@
 // Internal to lowering, but for what the planner says about a candidate (tidal_problem).
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "planner/activation_levels.hpp"
@@ -54,7 +55,9 @@ struct TidalPieces {
 
 /// InputError where the cap is below what the rank takes with a single piece of state: it names both.
 TidalRoom tidal_room(const RankModel& rank, const Candidate& candidate);
-TidalPieces tidal_pieces(const RankModel& rank, const Candidate& candidate);
+/// Worked out once for each candidate and remembered with the rank; from any thread.
+std::shared_ptr<const TidalPieces> tidal_pieces(const RankModel& rank, const Candidate& candidate);
+std::shared_ptr<TidalMemory> make_tidal_memory();
 
 /// The buffer of a piece that stays, in all parts of a life that know it.
 BufferId tail_buffer(PlanBuilder& plan, const Precision& precision, const TidalPieces& pieces, const TidalPiece& piece,
