@@ -181,7 +181,7 @@ Plan tide_plan() {
   Plan plan = resident_plan();
   plan.streams.clear();
   plan.candidate = {.policy = Policy::pipelined};
-  Tide{plan};
+  const Tide written(plan);
   return plan;
 }
 

@@ -137,3 +137,20 @@ TEST_CASE("device memory needed: cached storage counts once where its last use h
   plan.ops[1].after = OpId::none();
   CHECK(device_bytes_needed(program) == Bytes{30 * kMiB});
 }
+
+TEST_CASE("torch memory: a buffer that comes back counts once, while its last life's storage waits for a copy, too") {
+  Plan plan = small_plan();
+  plan.buffers[2].bytes = {30 * kMiB};
+  for (const bool ended : {false, true}) {
+    TorchMemory torch(program_of(plan, {6, 2, 1}));
+    torch.release({2}, 5);
+    if (ended) torch.end(5);
+    torch.allocate({2});
+    CHECK(torch.peak_allocated() == Bytes{30 * kMiB});
+    CHECK(torch.peak_reserved() == Bytes{(ended ? 30 : 60) * kMiB});
+    if (!ended) torch.end(5);
+    torch.release({2});
+    torch.allocate({2});
+    CHECK(torch.peak_reserved() == Bytes{(ended ? 30 : 60) * kMiB});
+  }
+}
