@@ -170,7 +170,8 @@ struct Op {
   BufferId host_buffer{};
   OpId after{};  // release only: the storage comes back no earlier than this op's end
   Bytes bytes{0};
-  ElementRange range{};  // copies of state and Adam: which elements
+  ElementRange range{};  // copies of state and Adam: which elements; compute: which padded ones, empty: all of them,
+                         // or with no states none (a filler: it only takes time and overwrites its activations)
   Ticks duration{0};     // compute: how long; host_work of a framework: what it costs (the cluster's calls)
 
   bool operator==(const Op&) const = default;

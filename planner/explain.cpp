@@ -42,6 +42,7 @@ reports::Explanation explain(const Job& job, const Answer& answer, const std::op
   result.memory = memory_bound(evaluator, answer);
   result.neighbours = neighbours_of(evaluator, answer);
   result.shard = shard_limit(evaluator, answer.candidate);
+  result.tide = tide_of(evaluator, answer);
   result.what_ifs = what_ifs(job, recommended, megatron);
   return result;
 }

@@ -34,6 +34,9 @@ std::vector<reports::Neighbour> neighbours_of(Evaluator& evaluator, const Answer
 
 reports::ShardLimit shard_limit(const Evaluator& evaluator, const Candidate& candidate);
 
+/// None where the job cannot run it.
+std::optional<reports::Tide> tide_of(Evaluator& evaluator, const Answer& answer);
+
 std::vector<reports::WhatIf> what_ifs(const Job& job, const std::optional<Answer>& recommended, Megatron megatron);
 
 }  // namespace ebb

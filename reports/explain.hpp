@@ -90,6 +90,24 @@ struct WhatIf {
   std::string note;            // why there is no answer
 };
 
+/// What `tidal` would reach (planner/explain_tide.cpp), and the fluid bound of its schedule.
+struct Tide {
+  enum class Limit : std::uint8_t { nothing, link, valley, cap, second_pass };
+  Numel piece{0};
+  Seconds step{0};        // the whole step, simulated
+  Bytes peak{0};          // allocated
+  Seconds exposed{0};     // over resident's step without its optimizer
+  Seconds bound{0};       // least exposed time: the fluid relaxation
+  Seconds even_bound{0};  // the same where both directions share the link evenly
+  Bytes state{0};         // of the rank with the longest bound, as are the rest:
+  Bytes kept{0};          // never moves
+  Bytes in{0};            // can come in before the step
+  Bytes out{0};           // can leave behind it
+  Bytes room{0};          // for state while the optimizer steps
+  Bytes cap{0};           // live bytes stay below
+  Limit limit = Limit::nothing;
+};
+
 struct Explanation {
   std::int64_t rank = 0;  // the slowest: the path is its
   Seconds step{0};
@@ -103,6 +121,7 @@ struct Explanation {
   MemoryBound memory;
   std::vector<Neighbour> neighbours;
   ShardLimit shard;
+  std::optional<Tide> tide;
   std::vector<WhatIf> what_ifs;
 };
 

@@ -7,6 +7,22 @@ namespace ebb::reports {
 
 namespace {
 
+const char* name_of(Tide::Limit limit) {
+  switch (limit) {
+    case Tide::Limit::nothing:
+      return "nothing";
+    case Tide::Limit::link:
+      return "link";
+    case Tide::Limit::valley:
+      return "valley";
+    case Tide::Limit::cap:
+      return "cap";
+    case Tide::Limit::second_pass:
+      return "second-pass";
+  }
+  return "";
+}
+
 Json json_of(const PathSegment& segment) {
   return {{"phase", segment.phase},           {"what", segment.what},
           {"stream", segment.stream},         {"waited_for", segment.waited_for},
@@ -39,6 +55,22 @@ Json json_of(const ShardLimit& shard) {
     json["levers"].push_back({{"argument", lever.argument}, {"largest_numel", lever.largest.value}});
   json["without_effect"] = shard.without_effect;
   return json;
+}
+
+Json json_of(const Tide& tide) {
+  return {{"piece_numel", tide.piece.value},
+          {"step_seconds", tide.step.value},
+          {"device_peak_bytes", tide.peak.value},
+          {"exposed_seconds", tide.exposed.value},
+          {"bound_seconds", tide.bound.value},
+          {"even_bound_seconds", tide.even_bound.value},
+          {"state_bytes", tide.state.value},
+          {"kept_bytes", tide.kept.value},
+          {"in_bytes", tide.in.value},
+          {"out_bytes", tide.out.value},
+          {"room_bytes", tide.room.value},
+          {"cap_bytes", tide.cap.value},
+          {"limit", name_of(tide.limit)}};
 }
 
 Json json_of(const WhatIf& what_if) {
@@ -80,6 +112,7 @@ Json json_of(const Explanation& e) {
     json["neighbours"].push_back(
         {{"change", neighbour.change}, {"verdict", neighbour.verdict}, {"candidate", json_of(neighbour.candidate)}});
   json["shard"] = json_of(e.shard);
+  json["tide"] = e.tide ? json_of(*e.tide) : Json(nullptr);
   json["what_ifs"] = list_of(e.what_ifs);
   return json;
 }

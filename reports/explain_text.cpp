@@ -106,6 +106,44 @@ void append_shard(std::string& text, const Explanation& e, const Style& style) {
     text += wrapped(fmt::format("  {} would not make it smaller", argument), 4);
 }
 
+/// What stands in the way, as the end of a sentence.
+std::string limit_text(const Tide& t) {
+  switch (t.limit) {
+    case Tide::Limit::nothing:
+      return "Nothing limits it: all of the state comes in and leaves outside the step.";
+    case Tide::Limit::link:
+      return "The link limits it: the last backward or the first forward ends before more has crossed.";
+    case Tide::Limit::valley:
+      return "The valley limits it: activations leave the room too late, or want it back too early.";
+    case Tide::Limit::cap:
+      return fmt::format("The cap limits it: it leaves {} for state beside what a step needs.", format_bytes(t.room));
+    case Tide::Limit::second_pass:
+      return "Gathered FP8 weights limit it: a second pass reads the masters, so that nothing stays behind the step.";
+  }
+  return "";
+}
+
+void append_tide(std::string& text, const Explanation& e, const Style& style) {
+  if (!e.tide) return;
+  const Tide& t = *e.tide;
+  text += title("What tidal would reach (Ebb's runtime)", style);
+  text += wrapped(
+      fmt::format("  a step of {} in pieces of {} elements, with {} allocated at the peak: {} of it are "
+                  "exposed, beside resident's step without its optimizer",
+                  format_seconds(t.step), format_numel(t.piece), format_bytes(t.peak), format_seconds(t.exposed)),
+      4);
+  std::string bound = fmt::format("  at least {} would be", format_seconds(t.bound));
+  if (t.even_bound > t.bound)
+    bound += fmt::format(", {} where both directions share the link evenly", format_seconds(t.even_bound));
+  text +=
+      wrapped(fmt::format("{}: of {} of state {} never moves, {} can come in before the step and {} leave behind it, "
+                          "below {}",
+                          bound, format_bytes(t.state), format_bytes(t.kept), format_bytes(t.in), format_bytes(t.out),
+                          format_bytes(t.cap)),
+              4);
+  text += wrapped("  " + limit_text(t), 4);
+}
+
 void append_what_ifs(std::string& text, const Explanation& e, const Style& style) {
   text += title("What would change the answer", style);
   for (const WhatIf& w : e.what_ifs) {
@@ -133,6 +171,7 @@ std::string to_text(const ExplainReport& report, const Style& style) {
     append_bounds(text, *report.explanation, report.candidate, style);
     append_neighbours(text, *report.explanation, style);
     append_shard(text, *report.explanation, style);
+    append_tide(text, *report.explanation, style);
     append_what_ifs(text, *report.explanation, style);
   }
   text += title("Memory by phase", style);

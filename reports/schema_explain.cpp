@@ -53,6 +53,24 @@ Json what_if() {
                      {"note", text("Why there is no answer."), required}});
 }
 
+Json tide() {
+  return object("What tidal would reach, and the fluid bound of its schedule.",
+                {{"piece_numel", integer("Elements of a piece."), required},
+                 {"step_seconds", seconds("The whole step."), required},
+                 {"device_peak_bytes", bytes("Allocated."), required},
+                 {"exposed_seconds", seconds("Over resident's step without its optimizer."), required},
+                 {"bound_seconds", seconds("No schedule below the cap exposes less."), required},
+                 {"even_bound_seconds", seconds("The same where both directions share the link evenly."), required},
+                 {"state_bytes", bytes("Of the rank with the longest bound, as are the rest."), required},
+                 {"kept_bytes", bytes("Never moves."), required},
+                 {"in_bytes", bytes("Can come in before the step."), required},
+                 {"out_bytes", bytes("Can leave behind it."), required},
+                 {"room_bytes", bytes("For state while the optimizer steps."), required},
+                 {"cap_bytes", bytes("Live bytes stay below it."), required},
+                 {"limit", one_of_words("What stands in the way.", {"nothing", "link", "valley", "cap", "second-pass"}),
+                  required}});
+}
+
 Json explanation() {
   const Json bottleneck = object("What decides the step.", {{"resource", text("Which."), required},
                                                             {"seconds", seconds("On the path."), required},
@@ -82,6 +100,7 @@ Json explanation() {
        {"memory", memory, required},
        {"neighbours", list("Candidates beside it.", neighbour), required},
        {"shard", shard_limit(), required},
+       {"tide", nullable(tide()), required},
        {"what_ifs", list("The job changed in one way, searched again.", what_if()), required}});
 }
 
