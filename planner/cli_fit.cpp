@@ -14,8 +14,9 @@ namespace ebb::cli {
 namespace {
 
 FitGoal goal_of(const FitOptions& options) {
-  if (options.max) return parse_fit_goal(*options.max, true, Place{"--max"});
-  if (options.min) return parse_fit_goal(*options.min, false, Place{"--min"});
+  // The command line takes no other words than these.
+  if (options.max) return fit_goal_named(*options.max).value();
+  if (options.min) return fit_goal_named(*options.min).value();
   throw InputError({}, "fit needs a goal", "give --max sequence, micro-batch or layers, or --min gpus or host-memory");
 }
 

@@ -67,7 +67,7 @@ int run_plan(const PlanOptions& options) {
   Job job = load_job_argument(options.job, options.settings);
   set_budgets(job, options.budget, options.host_budget);
   check(job, how.megatron);
-  if (options.objective) how.objective = parse_objective(*options.objective, Place{"--objective"});
+  if (options.objective) how.objective = objective_named(*options.objective).value();
   reports::PlanReport report;
   report.objective = name_of(how.objective);
   if (how.megatron != Megatron::any) report.megatron = name_of(how.megatron);
@@ -76,8 +76,6 @@ int run_plan(const PlanOptions& options) {
 
   how.likely = true;
   how.front = options.json || options.html_file;
-  std::optional<std::string> form;
-  if (options.format) form = parse_form(*options.format, Place{"--format"});
   const SearchResult result = shown_search(job, how, options.robust ? std::optional(start) : std::nullopt);
   report.header = header_of(job);
   report.recommended = result.recommended;
@@ -99,8 +97,8 @@ int run_plan(const PlanOptions& options) {
   const reports::Style style = reports::style_of(1);
   if (options.json)
     write_stdout(reports::to_json(report));
-  else if (form && result.recommended)
-    write_stdout(form_text(report.candidates[*result.recommended], *form));
+  else if (options.format && result.recommended)
+    write_stdout(form_text(report.candidates[*result.recommended], *options.format));
   else
     write_stdout(options.all ? reports::to_wide_text(report, style) : reports::to_text(report, style));
   return result.recommended ? 0 : 1;
