@@ -249,12 +249,35 @@ TEST_CASE("a machine that fails: exit 3, one message") {
   if (fs::exists("/dev/full")) check_rejected("plan " + kMeasured + " >/dev/full", 3, "standard output");
 }
 
-TEST_CASE("a closed pipe is a message and exit 3, not a signal") {
+TEST_CASE("a reader that has seen enough is no failure: no message, and the answer's own exit code") {
   const std::string code = (scratch() / "code").string();
-  const Outcome outcome = run_ebb("--version >/dev/null; { sleep 0.3; '" EBB_BINARY "' plan " + kMeasured +
-                                  "; echo $? >" + code + "; } | true");
-  CHECK(contents(code) == "3\n");
-  CHECK(holds(outcome.err, "ebb: cannot write to standard output"));
+  for (const auto& [budget, expected] : {std::pair("22GiB", "0\n"), std::pair("2GiB", "1\n")}) {
+    const Outcome outcome = run_ebb("--version >/dev/null; { sleep 0.3; '" EBB_BINARY "' plan " + kMeasured +
+                                    " --budget " + budget + "; echo $? >" + code + "; } | true");
+    CHECK(contents(code) == expected);
+    CHECK(outcome.err.empty());
+  }
+}
+
+TEST_CASE("no control character of a name reaches the terminal, in messages or results") {
+  const std::string hostile = (scratch() / "a\033[2Jb\rc\u009bd.yaml").string();
+  const auto clean = [](const std::string& text) {
+    return text.find('\033') == std::string::npos && text.find('\r') == std::string::npos && !holds(text, "\u009b");
+  };
+  const Outcome missing = run_ebb("plan '" + hostile + "'");
+  CHECK(missing.code == 2);
+  CHECK(holds(missing.err, "a\\u001b[2Jb\\u000dc\\u009bd.yaml"));
+  CHECK(clean(missing.err));
+  fs::copy_file(fs::path(EBB_SOURCE_DIR) / kMeasured, hostile, fs::copy_options::overwrite_existing);
+  const Outcome answered = run_ebb("plan '" + hostile + "' --budget 22GiB -v");
+  CHECK(answered.code == 0);
+  CHECK(holds(answered.out, "a\\u001b[2Jb"));
+  CHECK((clean(answered.out) && clean(answered.err)));
+  // As JSON it is the name that it was.
+  const auto json = nlohmann::json::parse(run_ebb("plan '" + hostile + "' --budget 22GiB --json").out);
+  CHECK(holds(json.at("job").get<std::string>(), "a\033[2Jb\rc\u009bd"));
+  const Outcome lines = run_ebb("plan '" + (scratch() / "two\nlines.yaml").string() + "'");
+  CHECK(std::count(lines.err.begin(), lines.err.end(), '\n') == 1);
 }
 
 TEST_CASE("an output is never what a command reads, nor another output") {
