@@ -6,6 +6,7 @@
 #include "planner/cli_output.hpp"
 #include "planner/cli_talk.hpp"
 #include "planner/html_report.hpp"
+#include "planner/paste_command.hpp"
 #include "planner/paste_forms.hpp"
 #include "planner/recommend.hpp"
 #include "planner/robust.hpp"
@@ -18,15 +19,16 @@ namespace ebb::cli {
 namespace {
 
 std::string simulate_command(const PlanOptions& options, const reports::Candidate& pick) {
-  std::string command = fmt::format("ebb simulate {} --policy {}", quoted(options.job), pick.policy);
-  if (pick.chunk_numel) command += fmt::format(" --chunk-numel {}", pick.chunk_numel->value);
-  if (pick.chunk_size_mb) command += fmt::format(" --chunk-size-mb {}", *pick.chunk_size_mb);
-  if (pick.fraction) command += fmt::format(" --fraction {}", *pick.fraction);
-  if (pick.slots) command += fmt::format(" --slots {}", *pick.slots);
-  if (options.budget) command += fmt::format(" --budget {}", quoted(*options.budget));
-  if (options.host_budget) command += fmt::format(" --host-budget {}", quoted(*options.host_budget));
-  for (const std::string& setting : options.settings) command += fmt::format(" --set {}", quoted(setting));
-  return command;
+  return PasteCommand("simulate", {options.job})
+      .add("--policy", pick.policy)
+      .add("--chunk-numel", pick.chunk_numel)
+      .add("--chunk-size-mb", pick.chunk_size_mb)
+      .add("--fraction", pick.fraction)
+      .add("--slots", pick.slots)
+      .add("--budget", options.budget)
+      .add("--host-budget", options.host_budget)
+      .add("--set", options.settings)
+      .text();
 }
 
 std::string commented(const std::string& note) {
@@ -57,6 +59,9 @@ std::string form_text(const reports::Candidate& pick, const std::string& format)
 }  // namespace
 
 int run_plan(const PlanOptions& options) {
+  if (options.format && options.json)
+    throw InputError({"--format"}, "a JSON document holds every form: recommendation.forms",
+                     "leave out --format or --json");
   check_outputs({options.job, options.measured_file.value_or("")}, {{"-o", options.plan_file},
                                                                     {"--timeline", options.timeline_file},
                                                                     {"--trace", options.trace_file},

@@ -10,6 +10,7 @@ namespace ebb::reports {
 
 struct Style {
   bool colour = false;
+  bool terminal = false;  // people read it; otherwise programs may, one line a row
 
   std::string bold(const std::string& text) const { return styled(kBold, text); }
   std::string green(const std::string& text) const { return styled(kGreen, text); }

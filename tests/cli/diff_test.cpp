@@ -11,7 +11,7 @@ std::string path(const char* name) { return (scratch() / name).string(); }
 
 /// The prediction in `from` as a run would have written it.
 void write_as_run(const char* from, const char* to) {
-  auto timeline = nlohmann::ordered_json::parse(contents(path(from)));
+  auto timeline = nlohmann::ordered_json::parse(text_of_file(path(from)));
   REQUIRE(timeline.at("source") == "predicted");
   timeline["source"] = "measured";
   std::ofstream(path(to)) << timeline;
@@ -24,7 +24,7 @@ void write_files() {
   REQUIRE(run_ebb("simulate " + kMeasured + " --policy chunked --chunk-numel 2e8 -o " + path("plan.json") +
                   " --timeline " + path("predicted.json"))
               .code == 0);
-  std::string cluster = contents(EBB_SOURCE_DIR "/models/clusters/h200-1gpu.yaml");
+  std::string cluster = text_of_file(EBB_SOURCE_DIR "/models/clusters/h200-1gpu.yaml");
   const std::string rate = "h2d: {value: 55.3GB/s";
   REQUIRE(holds(cluster, rate));
   cluster.replace(cluster.find(rate), rate.size(), "h2d: {value: 48.1GB/s");
@@ -44,7 +44,7 @@ TEST_CASE("a plan predicted again on its own cluster is the same file") {
   const Outcome again =
       run_ebb("simulate --plan " + path("plan.json") + " --cluster h200-1gpu --json --timeline " + path("again.json"));
   REQUIRE(again.code == 0);
-  CHECK(contents(path("again.json")) == contents(path("predicted.json")));
+  CHECK(text_of_file(path("again.json")) == text_of_file(path("predicted.json")));
   const auto json = nlohmann::json::parse(again.out);
   REQUIRE(json.at("ranks").size() == 1);
   CHECK(json.at("ranks").at(0).at("step_seconds").get<double>() > 0);
@@ -55,8 +55,8 @@ TEST_CASE("plan --timeline writes the recommendation's") {
   REQUIRE(run_ebb("plan " + kMeasured + " --budget 22GiB -o " + path("best.json") + " --timeline " +
                   path("best-timeline.json"))
               .code == 0);
-  const auto timeline = nlohmann::json::parse(contents(path("best-timeline.json")));
-  const auto plan = nlohmann::json::parse(contents(path("best.json")));
+  const auto timeline = nlohmann::json::parse(text_of_file(path("best-timeline.json")));
+  const auto plan = nlohmann::json::parse(text_of_file(path("best.json")));
   CHECK(timeline.at("candidate") == plan.at("ranks").at(0).at("candidate"));
   CHECK(timeline.at("ranks").at(0).at("ops").size() == plan.at("ranks").at(0).at("ops").size());
   const Outcome nothing = run_ebb("plan " + kMeasured + " --budget 12GiB --timeline " + path("none.json"));
