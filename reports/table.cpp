@@ -43,7 +43,8 @@ std::vector<std::string> Table::lines(std::optional<std::size_t> columns) const 
     std::string head = line_of([&](std::size_t i) -> const std::string& { return cells[i]; });
     lines.pop_back();
     for (const std::string& part : wrapped_lines(row.back(), *columns - before)) {
-      lines.push_back(head + std::string(before - width_of(head), ' ') + part);
+      head.append(before - width_of(head), ' ').append(part);
+      lines.push_back(head);
       head.clear();
     }
   }
