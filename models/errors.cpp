@@ -6,8 +6,11 @@
 namespace ebb {
 
 std::string Place::text() const {
-  if (file.empty() || line <= 0) return file;
-  return file + ":" + std::to_string(line) + ":" + std::to_string(column);
+  // A message is one line a problem, whatever a file is called.
+  std::string name = file;
+  for (std::size_t at = 0; (at = name.find('\n', at)) != std::string::npos; ++at) name.replace(at, 1, "\\n");
+  if (file.empty() || line <= 0) return name;
+  return name + ":" + std::to_string(line) + ":" + std::to_string(column);
 }
 
 namespace {

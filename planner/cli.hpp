@@ -9,6 +9,7 @@
 #include "models/job.hpp"
 #include "models/plan.hpp"
 #include "models/timeline.hpp"
+#include "models/timeline_file.hpp"
 #include "planner/candidate_report.hpp"
 #include "planner/cli_options.hpp"
 #include "planner/constraints.hpp"
@@ -76,6 +77,10 @@ void write_timeline(std::span<const Plan> plans, std::span<const Timeline> timel
 /// With `measured` a run of these plans beside each.
 void write_trace(std::span<const Plan> plans, std::span<const Timeline> timelines,
                  const std::optional<std::string>& measured, const std::string& path);
+
+/// InputError where the timeline in the file `name` is of the other source.
+void require_run(const TimelineFile& timeline, const std::string& name);
+void require_prediction(const TimelineFile& timeline, const std::string& name);
 
 /// Before anything is computed: InputError where --trace is of no trace format, or --measured has nowhere to go.
 void check_trace_options(const std::optional<std::string>& trace, const std::optional<std::string>& html,

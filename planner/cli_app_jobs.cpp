@@ -2,7 +2,10 @@
 #include "models/plan.hpp"
 #include "models/policy.hpp"
 #include "planner/cli_app.hpp"
+#include "planner/fit.hpp"
 #include "planner/flags.hpp"
+#include "planner/paste_forms.hpp"
+#include "planner/recommend.hpp"
 
 namespace ebb::cli {
 
@@ -53,11 +56,10 @@ void add_plan(CommandLine& line) {
   add_budgets(*command, o.budget, o.host_budget);
   add_megatron(*command, o.megatron);
   add_choice(*command, "--objective", o.objective, "what is best (default step)", "WHAT",
-             {"step", "memory", "balanced"});
+             reports::words_of(objective_words()));
   command->add_flag("--robust", o.robust, "hold against the worst of every figure, not the likely one");
   add_settings(*command, o.settings);
-  add_choice(*command, "--format", o.format, "only the settings, to paste", "FORM",
-             {"flags", "yaml", "bridge", "verl"});
+  add_choice(*command, "--format", o.format, "only the settings, to paste", "FORM", reports::words_of(kPasteForms));
   command->add_flag("--all", o.all, "every row and column");
   add_json(*command, o.json);
   add_text(*command, "-o", o.plan_file, "also write the recommended schedule of the slowest host as a plan", "FILE");
@@ -121,8 +123,8 @@ void add_fit(CommandLine& line) {
   FitOptions& o = line.fit;
   CLI::App* command = line.app.add_subcommand("fit", "How far the job can go before it does not fit");
   add_job(*command, o.job);
-  add_choice(*command, "--max", o.max, "the most that fits", "WHAT", {"sequence", "micro-batch", "layers"});
-  add_choice(*command, "--min", o.min, "the least that does", "WHAT", {"gpus", "host-memory"});
+  add_choice(*command, "--max", o.max, "the most that fits", "WHAT", fit_goal_words(true));
+  add_choice(*command, "--min", o.min, "the least that does", "WHAT", fit_goal_words(false));
   command->get_option("--max")->excludes("--min");
   add_budgets(*command, o.budget, o.host_budget);
   add_megatron(*command, o.megatron);

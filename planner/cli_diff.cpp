@@ -39,7 +39,9 @@ TimelineFile load_timeline(const std::string& file) {
 int run_diff(const DiffOptions& options) {
   const double fail_above = threshold_from(options.fail_above);
   const TimelineFile predicted = load_timeline(options.predicted);
+  require_prediction(predicted, options.predicted);
   const TimelineFile measured = load_timeline(options.measured);
+  require_run(measured, options.measured);
   reports::DiffReport report = diff(predicted, measured, fail_above, options.predicted, options.measured);
   report.ebb_version = EBB_VERSION;
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));

@@ -17,6 +17,7 @@ namespace {
 /// The run in `file`, which must be one of exactly these plans.
 TimelineFile load_measured(std::span<const Plan> plans, const std::string& file) {
   TimelineFile measured = timeline_file_from_json(read_text_file(file, kMostPlanBytes), file);
+  require_run(measured, file);
   bool fits = measured.plan_digest == digest_of(plans) && measured.ranks.size() == plans.size();
   for (std::size_t i = 0; fits && i < plans.size(); ++i)
     fits = measured.ranks[i].rank == plans[i].rank && measured.ranks[i].ops.size() == plans[i].ops.size();
@@ -27,6 +28,17 @@ TimelineFile load_measured(std::span<const Plan> plans, const std::string& file)
 }
 
 }  // namespace
+
+void require_run(const TimelineFile& timeline, const std::string& name) {
+  if (timeline.source != TimelineSource::measured)
+    throw InputError(Place{name}, "this is a prediction, not a run", "give the timeline that ebb-replay run wrote");
+}
+
+void require_prediction(const TimelineFile& timeline, const std::string& name) {
+  if (timeline.source != TimelineSource::predicted)
+    throw InputError(Place{name}, "this is a run, not a prediction",
+                     "give the timeline that ebb simulate --timeline wrote");
+}
 
 void check_trace_options(const std::optional<std::string>& trace, const std::optional<std::string>& html,
                          const std::optional<std::string>& measured) {

@@ -6,6 +6,7 @@
 #include "planner/cli_output.hpp"
 #include "planner/cli_talk.hpp"
 #include "planner/fit.hpp"
+#include "planner/paste_command.hpp"
 #include "reports/fit_json.hpp"
 #include "reports/fit_text.hpp"
 
@@ -14,8 +15,9 @@ namespace ebb::cli {
 namespace {
 
 FitGoal goal_of(const FitOptions& options) {
-  if (options.max) return parse_fit_goal(*options.max, true, Place{"--max"});
-  if (options.min) return parse_fit_goal(*options.min, false, Place{"--min"});
+  // The command line takes no other words than these.
+  if (options.max) return fit_goal_named(*options.max).value();
+  if (options.min) return fit_goal_named(*options.min).value();
   throw InputError({}, "fit needs a goal", "give --max sequence, micro-batch or layers, or --min gpus or host-memory");
 }
 
@@ -54,13 +56,13 @@ const char* key_of(FitGoal goal) {
 
 std::string plan_command(const FitOptions& options, FitGoal goal, const FitLimit& limit) {
   if (!limit.fits || goal == FitGoal::host_memory) return "";
-  std::string command = fmt::format("ebb plan {}", quoted(options.job));
-  for (const std::string& setting : options.settings) command += fmt::format(" --set {}", quoted(setting));
-  command += fmt::format(" --set {}={}", key_of(goal), limit.fits->value);
-  if (options.budget) command += fmt::format(" --budget {}", quoted(*options.budget));
-  if (options.host_budget) command += fmt::format(" --host-budget {}", quoted(*options.host_budget));
-  if (options.megatron) command += fmt::format(" --megatron {}", quoted(*options.megatron));
-  return command;
+  return PasteCommand("plan", {options.job})
+      .add("--set", options.settings)
+      .add("--set", fmt::format("{}={}", key_of(goal), limit.fits->value))
+      .add("--budget", options.budget)
+      .add("--host-budget", options.host_budget)
+      .add("--megatron", options.megatron)
+      .text();
 }
 
 std::optional<reports::FitPoint> point_report(const std::optional<FitPoint>& point) {

@@ -9,6 +9,7 @@
 #include "models/cluster_yaml.hpp"
 #include "models/job_yaml.hpp"
 #include "models/library.hpp"
+#include "models/terminal_text.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
 #include "planner/learn.hpp"
@@ -88,7 +89,7 @@ int run_learn(const LearnOptions& options) {
     return 0;
   }
   std::istringstream lines(reports::to_text(report));
-  for (std::string line; std::getline(lines, line);) fmt::print(stderr, "ebb: {}\n", line);
+  for (std::string line; std::getline(lines, line);) write_message("ebb", line);
   if (!options.job_file) write_stdout(report.job_text);
   return 0;
 }

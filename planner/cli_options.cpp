@@ -124,6 +124,7 @@ CommandLine::CommandLine()
   app.require_subcommand(1);
   add_job_commands(*this);
   add_other_commands(*this);
+  reports::name_commands(app);
   add_everywhere(app, everywhere);
   app.footer(
       "Examples: ebb plan models/jobs/llama3-8b-hgx-h200.yaml --budget 139GiB\n"

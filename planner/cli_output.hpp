@@ -7,7 +7,7 @@
 
 namespace ebb::cli {
 
-/// IoError when not every byte could be written (a closed pipe, a full disk).
+/// As in models/text_output.hpp.
 void write_stdout(const std::string& text);
 void write_file(const std::string& path, const std::string& text);
 

@@ -6,6 +6,7 @@
 #include "planner/cli_output.hpp"
 #include "planner/cli_talk.hpp"
 #include "planner/html_report.hpp"
+#include "planner/paste_command.hpp"
 #include "planner/paste_forms.hpp"
 #include "planner/recommend.hpp"
 #include "planner/robust.hpp"
@@ -18,16 +19,16 @@ namespace ebb::cli {
 namespace {
 
 std::string simulate_command(const PlanOptions& options, const reports::Candidate& pick) {
-  std::string command = fmt::format("ebb simulate {} --policy {}", quoted(options.job), pick.policy);
-  if (pick.chunk_numel) command += fmt::format(" --chunk-numel {}", pick.chunk_numel->value);
-  if (pick.chunk_size_mb) command += fmt::format(" --chunk-size-mb {}", *pick.chunk_size_mb);
-  if (pick.fraction) command += fmt::format(" --fraction {}", *pick.fraction);
-  if (pick.slots) command += fmt::format(" --slots {}", *pick.slots);
-  if (pick.cap) command += fmt::format(" --cap {}", pick.cap->value);
-  if (options.budget) command += fmt::format(" --budget {}", quoted(*options.budget));
-  if (options.host_budget) command += fmt::format(" --host-budget {}", quoted(*options.host_budget));
-  for (const std::string& setting : options.settings) command += fmt::format(" --set {}", quoted(setting));
-  return command;
+  return PasteCommand("simulate", {options.job})
+      .add("--policy", pick.policy)
+      .add("--chunk-numel", pick.chunk_numel)
+      .add("--chunk-size-mb", pick.chunk_size_mb)
+      .add("--fraction", pick.fraction)
+      .add("--slots", pick.slots)
+      .add("--budget", options.budget)
+      .add("--host-budget", options.host_budget)
+      .add("--set", options.settings)
+      .text();
 }
 
 std::string commented(const std::string& note) {
@@ -58,6 +59,9 @@ std::string form_text(const reports::Candidate& pick, const std::string& format)
 }  // namespace
 
 int run_plan(const PlanOptions& options) {
+  if (options.format && options.json)
+    throw InputError({"--format"}, "a JSON document holds every form: recommendation.forms",
+                     "leave out --format or --json");
   check_outputs({options.job, options.measured_file.value_or("")}, {{"-o", options.plan_file},
                                                                     {"--timeline", options.timeline_file},
                                                                     {"--trace", options.trace_file},
@@ -68,7 +72,7 @@ int run_plan(const PlanOptions& options) {
   Job job = load_job_argument(options.job, options.settings);
   set_budgets(job, options.budget, options.host_budget);
   check(job, how.megatron);
-  if (options.objective) how.objective = parse_objective(*options.objective, Place{"--objective"});
+  if (options.objective) how.objective = objective_named(*options.objective).value();
   reports::PlanReport report;
   report.objective = name_of(how.objective);
   if (how.megatron != Megatron::any) report.megatron = name_of(how.megatron);
@@ -77,8 +81,6 @@ int run_plan(const PlanOptions& options) {
 
   how.likely = true;
   how.front = options.json || options.html_file;
-  std::optional<std::string> form;
-  if (options.format) form = parse_form(*options.format, Place{"--format"});
   const SearchResult result = shown_search(job, how, options.robust ? std::optional(start) : std::nullopt);
   report.header = header_of(job);
   report.recommended = result.recommended;
@@ -100,8 +102,8 @@ int run_plan(const PlanOptions& options) {
   const reports::Style style = reports::style_of(1);
   if (options.json)
     write_stdout(reports::to_json(report));
-  else if (form && result.recommended)
-    write_stdout(form_text(report.candidates[*result.recommended], *form));
+  else if (options.format && result.recommended)
+    write_stdout(form_text(report.candidates[*result.recommended], *options.format));
   else
     write_stdout(options.all ? reports::to_wide_text(report, style) : reports::to_text(report, style));
   return result.recommended ? 0 : 1;

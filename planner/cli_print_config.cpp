@@ -7,6 +7,7 @@
 #include "models/job_yaml.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
+#include "planner/sweep.hpp"
 
 namespace ebb::cli {
 
@@ -15,7 +16,12 @@ namespace {
 template <class Options>
 Job resolved(const Options& options) {
   Settings settings;
-  if constexpr (requires { options.settings; } && !std::is_same_v<Options, SweepOptions>) settings = options.settings;
+  if constexpr (requires { options.settings; }) settings = options.settings;
+  if constexpr (std::is_same_v<Options, SweepOptions>)
+    for (const std::string& setting : settings)
+      if (const SweepAxis axis = parse_axis(setting); axis.values.size() > 1)
+        throw InputError(Place{"--print-config"}, fmt::format("a sweep is of {} jobs", axis.values.size()),
+                         fmt::format("give {} one value", axis.key));
   Job job = load_job_argument(options.job, settings);
   if constexpr (requires { options.candidate; }) set_offload(job, options.candidate);
   if constexpr (requires { options.budget; }) set_budgets(job, options.budget, options.host_budget);

@@ -1,9 +1,12 @@
 // `ebb report FILES -o page.html`: documents and timelines of earlier runs as one page. What is of one job and one
-// candidate is shown together: a plan's candidates with the timelines that are given, a prediction above its run, and
-// how far it was off where both are of the same plan.
+// candidate is shown together: a plan's candidates with the timelines that are given, a prediction above its run, how
+// far it was off where both are of the same plan, and why it takes that long. A page holds one answer to each question:
+// a second is refused, and so is one of another job by the same name.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "models/errors.hpp"
 #include "models/text_file.hpp"
@@ -42,16 +45,13 @@ reports::Candidate bare(const ebb::Candidate& candidate) {
   return some;
 }
 
-struct Named {
-  std::string name;
-  TimelineFile file;
-};
-
 class Page {
  public:
-  void add(const std::string&, const reports::PlanReport& plan) {
+  void add(const std::string& name, const reports::PlanReport& plan) {
+    answers(name, "a plan of " + plan.header.job);
     HtmlJob& job = jobs_.emplace_back();
     job.header = plan.header;
+    owners_[plan.header.job] = name;
     job.plan = true;
     job.recommended = plan.recommended;
     job.selected = plan.recommended.value_or(0);
@@ -61,29 +61,55 @@ class Page {
     for (const reports::Candidate& candidate : plan.front) candidate_in(job, candidate).answer = candidate;
   }
 
-  void add(const std::string&, const reports::SimulateReport& simulated) { simulated_.push_back(simulated); }
-
-  void add(const std::string&, const reports::DiffReport& diff) { comparisons_.push_back(diff); }
-
-  void add(const std::string& name, const TimelineFile& file) { timelines_.push_back({name, file}); }
+  void add(const std::string& name, const reports::SimulateReport& simulated) {
+    answers(name,
+            fmt::format("a simulation of {} with {}", simulated.header.job, reports::label_of(simulated.candidate)));
+    simulated_.emplace_back(name, simulated);
+  }
+  void add(const std::string& name, const reports::ExplainReport& explained) {
+    answers(name, fmt::format("an explanation of {}{} with {}", explained.phase ? *explained.phase + " in " : "",
+                              explained.header.job, reports::label_of(explained.candidate)));
+    explained_.emplace_back(name, explained);
+  }
+  void add(const std::string& name, const reports::FitReport& fit) {
+    answers(name, fmt::format("the {} {} of {}", fit.largest ? "most" : "least", fit.goal, fit.header.job));
+    limits_.emplace_back(name, fit);
+  }
+  void add(const std::string& name, const reports::SweepReport& sweep) {
+    const auto values_of = [](const reports::SweepRow& row) { return fmt::format("{}", fmt::join(row.values, ", ")); };
+    answers(name, fmt::format("a sweep of {} over {}{}", sweep.job, fmt::join(sweep.keys, ", "),
+                              sweep.rows.empty() ? ""
+                                                 : fmt::format(" from {} to {}", values_of(sweep.rows.front()),
+                                                               values_of(sweep.rows.back()))));
+    sweeps_.push_back(sweep);
+  }
+  void add(const std::string& name, const reports::DiffReport& diff) {
+    answers(name, fmt::format("a comparison of {} with {}", diff.job, diff.candidate));
+    comparisons_.push_back(diff);
+  }
+  void add(const std::string& name, const TimelineFile& file) { timelines_.emplace_back(name, file); }
 
   /// After the plans, so that everything meets its own whatever the order of the files.
   void add_others() {
-    for (const reports::SimulateReport& simulated : simulated_) add_simulated(simulated);
-    for (const Named& one : timelines_) {
-      HtmlJob& job = job_of(one.file.job);
-      HtmlCandidate& candidate = candidate_in(job, bare(one.file.candidate));
-      auto& place = one.file.source == TimelineSource::measured ? candidate.measured : candidate.predicted;
-      if (place) throw InputError(Place{one.name}, "a timeline of the same kind and candidate is there already", "");
-      const RankTimeline& rank = slowest_of(one.file);
-      place = html_timeline(rank, one.name);
-      place->ranks = one.file.ranks.size();
+    for (const auto& [name, simulated] : simulated_) add_simulated(job_of(name, simulated.header), simulated);
+    for (const auto& [name, explained] : explained_) add_explained(job_of(name, explained.header), explained);
+    for (const auto& [name, fit] : limits_) job_of(name, fit.header).limits.push_back(fit);
+    for (const auto& [name, file] : timelines_) {
+      HtmlJob& job = job_of(file.job);
+      HtmlCandidate& candidate = candidate_in(job, bare(file.candidate));
+      auto& place = file.source == TimelineSource::measured ? candidate.measured : candidate.predicted;
+      if (place)
+        throw InputError(Place{name}, "a timeline of the same kind and candidate is there already: " + place->origin,
+                         "give one of them");
+      const RankTimeline& rank = slowest_of(file);
+      place = html_timeline(rank, name);
+      place->ranks = file.ranks.size();
       place->spans =
           reports::joined_spans(place->spans, std::max<std::size_t>(reports::kMostSpans / timelines_.size(), 1'000));
       job.selected = static_cast<std::size_t>(&candidate - job.candidates.data());
     }
-    for (const Named& predicted : timelines_)
-      for (const Named& measured : timelines_) compare(predicted, measured);
+    for (const auto& predicted : timelines_)
+      for (const auto& measured : timelines_) compare(predicted, measured);
     for (const reports::DiffReport& diff : comparisons_) add_comparison(diff);
   }
 
@@ -91,11 +117,20 @@ class Page {
     for (HtmlJob& job : jobs_) reports::mark_front(job.candidates);
     return std::move(jobs_);
   }
+  std::vector<reports::SweepReport> take_sweeps() { return std::move(sweeps_); }
 
  private:
-  void add_simulated(const reports::SimulateReport& simulated) {
-    HtmlJob& job = job_of(simulated.header.job);
-    if (job.header.model.empty()) job.header = simulated.header;
+  template <class Document>
+  using Named = std::pair<std::string, Document>;
+
+  /// InputError where another file has answered that already.
+  void answers(const std::string& name, const std::string& what) {
+    const auto [at, first] = answered_.emplace(what, name);
+    if (!first)
+      throw InputError(Place{name}, fmt::format("{} is there already: {}", what, at->second), "give one of them");
+  }
+
+  static void add_simulated(HtmlJob& job, const reports::SimulateReport& simulated) {
     HtmlCandidate& candidate = candidate_in(job, simulated.candidate);
     if (!candidate.known) candidate.answer = simulated.candidate;
     candidate.known = true;
@@ -103,12 +138,29 @@ class Page {
     candidate.host_limits = simulated.host_limits;
   }
 
-  void compare(const Named& predicted, const Named& measured) {
-    if (predicted.file.source != TimelineSource::predicted || measured.file.source != TimelineSource::measured ||
-        predicted.file.plan_digest != measured.file.plan_digest)
+  static void add_explained(HtmlJob& job, const reports::ExplainReport& explained) {
+    HtmlCandidate& candidate = candidate_in(job, explained.candidate);
+    if (!candidate.known) candidate.answer = explained.candidate;
+    candidate.known = true;
+    if (candidate.life.empty() && !explained.phase) candidate.life = explained.phases;
+    if (explained.explanation) candidate.explanation = explained.explanation;
+    // Where all phases are explained, each of them is.
+    if (!explained.phase) candidate.peaks.clear();
+    for (const reports::Phase& phase : explained.phases)
+      if (std::none_of(candidate.peaks.begin(), candidate.peaks.end(), [&](const reports::Phase& known) {
+            return known.name == phase.name && known.variant == phase.variant && known.later == phase.later;
+          }))
+        candidate.peaks.push_back(phase);
+  }
+
+  void compare(const Named<TimelineFile>& a, const Named<TimelineFile>& b) {
+    const auto& [predicted_name, predicted] = a;
+    const auto& [measured_name, measured] = b;
+    if (predicted.source != TimelineSource::predicted || measured.source != TimelineSource::measured ||
+        predicted.plan_digest != measured.plan_digest)
       return;
-    HtmlCandidate& candidate = candidate_in(job_of(measured.file.job), bare(measured.file.candidate));
-    candidate.diff = diff(predicted.file, measured.file, 0.05, predicted.name, measured.name);
+    HtmlCandidate& candidate = candidate_in(job_of(measured.job), bare(measured.candidate));
+    candidate.diff = diff(predicted, measured, 0.05, predicted_name, measured_name);
     candidate.diff->ebb_version = EBB_VERSION;
   }
 
@@ -131,6 +183,21 @@ class Page {
     return jobs_.back();
   }
 
+  /// Of the job that the file `name` is about. InputError where another job of this name is in the page.
+  HtmlJob& job_of(const std::string& name, const reports::Header& header) {
+    HtmlJob& job = job_of(header.job);
+    const auto [owner, first] = owners_.emplace(header.job, name);
+    if (first) job.header = header;
+    const reports::Header& known = job.header;
+    if (header.model != known.model || header.cluster != known.cluster || header.gpus != known.gpus)
+      throw InputError(
+          Place{name},
+          fmt::format("its {} is {} on {} x {}, while that of {} is {} on {} x {}", header.job, header.model,
+                      header.gpus, header.cluster, owner->second, known.model, known.gpus, known.cluster),
+          "give both names of their own");
+    return job;
+  }
+
   static HtmlCandidate& candidate_in(HtmlJob& job, const reports::Candidate& wanted) {
     for (HtmlCandidate& candidate : job.candidates)
       if (same(candidate.answer, wanted)) return candidate;
@@ -141,8 +208,13 @@ class Page {
   }
 
   std::vector<HtmlJob> jobs_;
-  std::vector<reports::SimulateReport> simulated_;
-  std::vector<Named> timelines_;
+  std::map<std::string, std::string> answered_;  // what, and the file that it is in
+  std::map<std::string, std::string> owners_;    // a job's name, and the file whose header it has
+  std::vector<Named<reports::SimulateReport>> simulated_;
+  std::vector<Named<reports::ExplainReport>> explained_;
+  std::vector<Named<reports::FitReport>> limits_;
+  std::vector<Named<TimelineFile>> timelines_;
+  std::vector<reports::SweepReport> sweeps_;
   std::vector<reports::DiffReport> comparisons_;
 };
 
@@ -165,6 +237,7 @@ int run_report(const ReportOptions& options) {
   report.facts.emplace_back("hash of all inputs", "XXH3-128 " + hash_of(inputs));
   page.add_others();
   report.jobs = page.take();
+  report.sweeps = page.take_sweeps();
   write_file(options.html_file, reports::to_html(report));
   return 0;
 }

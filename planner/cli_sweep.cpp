@@ -24,6 +24,15 @@ void require_one_word_on_offload(const std::vector<SweepAxis>& axes, const Candi
                        "say all of it with --set, for instance --set offload.policy=windowed");
 }
 
+/// The second would undo the first in every row.
+void require_each_key_once(const std::vector<SweepAxis>& axes) {
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    for (std::size_t k = 0; k < i; ++k)
+      if (axes[k].key == axes[i].key)
+        throw InputError({"--set " + axes[i].key}, "this key has its values already",
+                         "give all of them at once: --set " + axes[i].key + "=V1,V2");
+}
+
 }  // namespace
 
 int run_sweep(const SweepOptions& options) {
@@ -31,6 +40,7 @@ int run_sweep(const SweepOptions& options) {
   if (options.megatron) megatron = parse_megatron(*options.megatron, Place{"--megatron"});
   std::vector<SweepAxis> axes;
   for (const std::string& setting : options.settings) axes.push_back(parse_axis(setting));
+  require_each_key_once(axes);
   require_one_word_on_offload(axes, options.candidate);
   const std::vector<SweepRow> rows = [&] {
     const Activity activity("sweep");

@@ -9,12 +9,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <thread>
 
 #include "models/quantity_text.hpp"
+#include "models/terminal_text.hpp"
 #include "planner/robust.hpp"
 
 namespace ebb::cli {
@@ -66,11 +66,11 @@ void set_talk(const Everywhere& everywhere) {
 }
 
 void remark(const std::string& text) {
-  if (!talk.quiet) fmt::print(stderr, "ebb: {}\n", text);
+  if (!talk.quiet) write_message("ebb", text);
 }
 
 void detail(const std::string& text) {
-  if (talk.verbose) fmt::print(stderr, "ebb: {}\n", text);
+  if (talk.verbose) write_message("ebb", text);
 }
 
 /// The line and the thread that draws it: the work itself may be silent for long.

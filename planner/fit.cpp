@@ -8,7 +8,6 @@
 #include <map>
 
 #include "models/errors.hpp"
-#include "models/nearest.hpp"
 #include "planner/answers.hpp"
 #include "planner/compute_model.hpp"
 #include "planner/constraints.hpp"
@@ -39,15 +38,17 @@ std::string_view name_of(FitGoal goal) {
   return std::find_if(kGoals.begin(), kGoals.end(), [&](const GoalWord& known) { return known.goal == goal; })->word;
 }
 
-FitGoal parse_fit_goal(std::string_view word, bool largest, const Place& place) {
-  std::vector<std::string_view> words;
-  for (const GoalWord& known : kGoals) {
-    if (known.largest != largest) continue;
+std::vector<std::string> fit_goal_words(bool largest) {
+  std::vector<std::string> words;
+  for (const GoalWord& known : kGoals)
+    if (known.largest == largest) words.emplace_back(known.word);
+  return words;
+}
+
+std::optional<FitGoal> fit_goal_named(std::string_view word) {
+  for (const GoalWord& known : kGoals)
     if (known.word == word) return known.goal;
-    words.push_back(known.word);
-  }
-  throw InputError(place, fmt::format("\"{}\" is no such goal", word.substr(0, 40)),
-                   did_you_mean(word, words, "goals"));
+  return std::nullopt;
 }
 
 namespace {

@@ -23,8 +23,10 @@ namespace ebb {
 
 enum class FitGoal : std::uint8_t { sequence, micro_batch, layers, gpus, host_memory };
 std::string_view name_of(FitGoal goal);
-/// InputError at `place` for another word. `largest`: of the goals to maximise, otherwise of those to minimise.
-FitGoal parse_fit_goal(std::string_view word, bool largest, const Place& place);
+/// Names of the goals to maximise (`largest`), or of those to minimise.
+std::vector<std::string> fit_goal_words(bool largest);
+/// nullopt: no goal has this name.
+std::optional<FitGoal> fit_goal_named(std::string_view word);
 
 struct FitPoint {
   std::int64_t value = 0;

@@ -80,8 +80,7 @@ struct Run {
 Run load_run(const std::string& name) {
   Run run{name, read_text_file(name, kMostPlanBytes), {}};
   run.file = timeline_file_from_json(run.text, name);
-  if (run.file.source != TimelineSource::measured)
-    throw InputError(Place{name}, "this is a prediction, not a run", "give the timeline that ebb-replay run wrote");
+  require_run(run.file, name);
   return run;
 }
 

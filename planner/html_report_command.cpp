@@ -2,37 +2,12 @@
 // how stdout looks does not change the page and is left out.
 #include "planner/cli.hpp"
 #include "planner/html_report.hpp"
+#include "planner/paste_command.hpp"
 
 namespace ebb::cli {
 
-namespace {
-
-class CommandLine {
- public:
-  CommandLine(const std::string& command, const std::string& job) : text_("ebb " + command + " " + quoted(job)) {}
-
-  CommandLine& add(const char* name, const std::optional<std::string>& value) {
-    if (value) text_.append(" ").append(name).append(" ").append(quoted(*value));
-    return *this;
-  }
-  CommandLine& add(const char* name, const std::vector<std::string>& values) {
-    for (const std::string& value : values) add(name, std::optional(value));
-    return *this;
-  }
-  CommandLine& add(const char* name, bool given) {
-    if (given) text_.append(" ").append(name);
-    return *this;
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
-
-}  // namespace
-
 std::string html_command(const PlanOptions& o) {
-  return CommandLine("plan", o.job)
+  return PasteCommand("plan", {o.job})
       .add("--budget", o.budget)
       .add("--host-budget", o.host_budget)
       .add("--megatron", o.megatron)
@@ -45,7 +20,7 @@ std::string html_command(const PlanOptions& o) {
 }
 
 std::string html_command(const SimulateOptions& o) {
-  return CommandLine("simulate", o.job)
+  return PasteCommand("simulate", {o.job})
       .add("--policy", o.candidate.policy)
       .add("--chunk-numel", o.candidate.chunk_numel)
       .add("--chunk-size-mb", o.candidate.chunk_size_mb)
@@ -62,9 +37,7 @@ std::string html_command(const SimulateOptions& o) {
 }
 
 std::string html_command(const ReportOptions& o) {
-  std::string text = "ebb report";
-  for (const std::string& file : o.files) text.append(" ").append(quoted(file));
-  return text + " -o " + quoted(o.html_file);
+  return PasteCommand("report", o.files).add("-o", o.html_file).text();
 }
 
 }  // namespace ebb::cli

@@ -2,13 +2,13 @@
 // (files, memory); interrupted it dies of the signal, which shells call 130. Results alone on stdout, everything else
 // on stderr.
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <new>
 #include <span>
 #include <variant>
 
 #include "models/errors.hpp"
+#include "models/terminal_text.hpp"
 #include "planner/cli.hpp"
 #include "planner/cli_output.hpp"
 #include "planner/cli_talk.hpp"
@@ -39,14 +39,14 @@ struct Runner {
 };
 
 int complain(const char* what, int code) {
-  std::fprintf(stderr, "ebb: %s\n", what);
+  ebb::write_message("ebb", what);
   return code;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe becomes a failed write, which is reported like any other
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe becomes a failed write (models/text_output.hpp)
   std::signal(SIGXFSZ, SIG_IGN);  // and so does a file that passes the limit on its size
   try {
     const ebb::cli::CommandWords words =

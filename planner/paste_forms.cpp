@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "models/nearest.hpp"
 #include "planner/flags.hpp"
 
 namespace ebb {
@@ -108,12 +107,6 @@ std::vector<reports::PasteForm> paste_forms(const Candidate& candidate, const st
     add_note(*form, loop_note(policy));
   }
   return {{"flags", {joined(flags)}, {}}, yaml_form(settings), std::move(bridge), std::move(verl)};
-}
-
-std::string parse_form(std::string_view word, const Place& place) {
-  const std::vector<std::string> known = {"flags", "yaml", "bridge", "verl"};
-  if (std::find(known.begin(), known.end(), word) != known.end()) return std::string(word);
-  throw InputError(place, fmt::format("unknown form \"{}\"", word), did_you_mean(word, known, "forms"));
 }
 
 }  // namespace ebb

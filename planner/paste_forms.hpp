@@ -12,20 +12,19 @@
 //           override_optimizer_config into OptimizerConfig) and verl/trainer/config/optim/megatron.yaml
 #pragma once
 
+#include <array>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "models/errors.hpp"
 #include "models/policy.hpp"
 #include "reports/answer.hpp"
 
 namespace ebb {
 
-/// "flags", "yaml", "bridge" and "verl", in this order. `flags`: flags_of(candidate).
-std::vector<reports::PasteForm> paste_forms(const Candidate& candidate, const std::vector<std::string>& flags);
+/// The forms, in the order of paste_forms().
+inline constexpr std::array kPasteForms = {"flags", "yaml", "bridge", "verl"};
 
-/// InputError at `place` unless `word` names a form.
-std::string parse_form(std::string_view word, const Place& place);
+/// `flags`: flags_of(candidate).
+std::vector<reports::PasteForm> paste_forms(const Candidate& candidate, const std::vector<std::string>& flags);
 
 }  // namespace ebb

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "models/terminal_text.hpp"
+
 namespace ebb {
 
 namespace {
@@ -26,7 +28,7 @@ ProgressLine::ProgressLine(std::string what, Terminal terminal)
       due_{begin_.value + kProgressAfter.value} {}
 
 std::string ProgressLine::text(const Progress& progress, Seconds elapsed) const {
-  std::string text = what_;
+  std::string text = terminal_text(what_);
   if (progress.total > 0) text += fmt::format(" {}/{}", progress.done, progress.total);
   if (!progress.note.empty()) text += "  " + progress.note;
   // What is done took as long as the rest will, piece by piece.

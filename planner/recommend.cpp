@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "models/errors.hpp"
-#include "models/nearest.hpp"
 #include "models/quantity_text.hpp"
 
 namespace ebb {
@@ -54,14 +53,16 @@ std::string_view name_of(Objective objective) {
   return "";
 }
 
-Objective parse_objective(std::string_view word, const Place& place) {
-  std::vector<std::string_view> names;
-  for (const Objective objective : kObjectives) {
+std::vector<std::string_view> objective_words() {
+  std::vector<std::string_view> words;
+  for (const Objective objective : kObjectives) words.push_back(name_of(objective));
+  return words;
+}
+
+std::optional<Objective> objective_named(std::string_view word) {
+  for (const Objective objective : kObjectives)
     if (name_of(objective) == word) return objective;
-    names.push_back(name_of(objective));
-  }
-  throw InputError(place, fmt::format("unknown objective \"{}\"", word.substr(0, 40)),
-                   did_you_mean(word, names, "objectives"));
+  return std::nullopt;
 }
 
 std::int64_t balanced_limit(std::int64_t fastest) { return fastest + fastest * kBalancedPercent / 100; }

@@ -32,8 +32,9 @@ bool faster(const Answer& a, const Answer& b);
 bool smaller(const Answer& a, const Answer& b);
 
 std::string_view name_of(Objective objective);
-/// InputError at `place` for another word.
-Objective parse_objective(std::string_view word, const Place& place);
+std::vector<std::string_view> objective_words();
+/// nullopt: no objective has this name.
+std::optional<Objective> objective_named(std::string_view word);
 
 /// The longest step, in thousandths of resident's, that `balanced` takes where the fastest is `fastest`.
 std::int64_t balanced_limit(std::int64_t fastest);

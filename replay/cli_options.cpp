@@ -142,6 +142,7 @@ Command parse(std::span<const char* const> arguments) {
   add_checkpoint(app, checkpoint);
   add_calibrate(app, calibrate, words);
   add_self(app, words);
+  reports::name_commands(app);
   app.footer(
       "Examples: ebb simulate small.yaml --policy chunked --chunk-numel 1e5 -o plan.json\n"
       "          ebb-replay run plan.json --device cpu\n"

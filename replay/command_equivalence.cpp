@@ -2,10 +2,10 @@
 // and lower; 1: not; an exit code of `ebb simulate` other than 0 is passed on.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <optional>
 
 #include "models/errors.hpp"
+#include "models/terminal_text.hpp"
 #include "models/text_output.hpp"
 #include "replay/commands.hpp"
 #include "replay/ebb_program.hpp"
@@ -83,7 +83,7 @@ int read_resharded(const EquivalenceOptions& options, std::int64_t gpus, std::op
   const std::string why = fmt::format("the job's cluster has {} of {} GPUs on a host, and a life runs on one",
                                       other->policy.ranks.size(), gpus);
   if (options.reshard) throw InputError({.file = "--reshard"}, why, "name a number that one host has, or none");
-  fmt::print(stderr, "ebb-replay: not resumed on {} ranks: {}\n", gpus, why);
+  write_message("ebb-replay", fmt::format("not resumed on {} ranks: {}", gpus, why));
   other.reset();
   return 0;
 }
@@ -131,10 +131,10 @@ int run_life(const EquivalenceOptions& options) {
                      "name another number, or none");
   if (gpus > 0) {
     if (const int code = read_resharded(options, gpus, other); code != 0) {
-      std::fprintf(stderr,
-                   "ebb-replay: the life goes on from its second save on %lld GPUs; name another number that "
-                   "the job can run on, or none: --reshard\n",
-                   static_cast<long long>(gpus));
+      write_message("ebb-replay",
+                    fmt::format("the life goes on from its second save on {} GPUs; name another number that the job "
+                                "can run on, or none: --reshard",
+                                gpus));
       return code;
     }
   }

@@ -1,13 +1,13 @@
 // `ebb-replay`: plans on real GPUs. Exit codes: 0 done, 1 not equivalent, 2 bad input, 3 the environment (CUDA, NCCL,
 // files, memory), 128 + N interrupted by signal N. Results alone on stdout, everything else on stderr.
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <new>
 #include <span>
 #include <variant>
 
 #include "models/errors.hpp"
+#include "models/terminal_text.hpp"
 #include "models/text_output.hpp"
 #include "replay/commands.hpp"
 #include "replay/interrupt.hpp"
@@ -29,14 +29,14 @@ struct Runner {
 };
 
 int complain(const char* what, int code) {
-  std::fprintf(stderr, "ebb-replay: %s\n", what);
+  ebb::write_message("ebb-replay", what);
   return code;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe becomes a failed write, which is reported like any other
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe becomes a failed write (models/text_output.hpp)
   ebb::replay::watch_interrupts();
   try {
     const std::span<const char* const> arguments(argv, static_cast<std::size_t>(argc));

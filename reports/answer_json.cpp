@@ -26,7 +26,7 @@ Json json_of(const Candidate& c) {
   json["chunk_size_mb"] = or_null(c.chunk_size_mb);
   json["fraction"] = or_null(c.fraction);
   json["slots"] = or_null(c.slots);
-  if (c.cap) json["cap_bytes"] = c.cap->value;
+  json["cap_bytes"] = c.cap ? Json(c.cap->value) : Json(nullptr);
   json["flags"] = c.flags;
   json["forms"] = Json::object();
   for (const PasteForm& form : c.forms) json["forms"][form.format] = {{"lines", form.lines}, {"notes", form.notes}};

@@ -22,7 +22,7 @@ std::string parameters_of(const Candidate& c) {
 
 void append_table(std::string& text, const Table& table, const Style& style) {
   bool title = true;
-  for (const std::string& line : table.lines()) {
+  for (const std::string& line : table.lines(style.terminal ? std::optional(kColumns) : std::nullopt)) {
     const bool picked = line.rfind('*', 0) == 0;
     text.append(title ? style.dim(line) : picked ? style.bold(line) : line).append("\n");
     title = false;

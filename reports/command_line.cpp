@@ -186,6 +186,14 @@ void limit_to(CLI::Option& option, const char* name, const std::vector<std::stri
   });
 }
 
+void name_commands(CLI::App& app) {
+  std::string type = "COMMAND";
+  for (const CLI::App* command : commands_of(app))
+    type.append(type == "COMMAND" ? ":" : "|").append(command->get_name());
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; }))
+    if (CLI::Option* option = command->get_option_no_throw("COMMAND"); option != nullptr) option->type_name(type);
+}
+
 CommandTree tree_of(const CLI::App& app, const ProgramFacts& facts) {
   return {node_of(app), facts.version, facts.failure, facts.environment, facts.files};
 }

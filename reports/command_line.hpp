@@ -41,6 +41,9 @@ std::vector<std::string> words_of(const Range& range) {
   return words;
 }
 
+/// Once all commands are there: completion and help of their argument COMMAND know their names.
+void name_commands(CLI::App& app);
+
 CommandTree tree_of(const CLI::App& app, const ProgramFacts& facts);
 
 /// `completion SHELL` and `man [COMMAND]`. InputError for a shell or command that there is not.

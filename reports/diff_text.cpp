@@ -7,6 +7,7 @@
 #include "models/quantity_text.hpp"
 #include "reports/answer_text_parts.hpp"
 #include "reports/table.hpp"
+#include "reports/wrap.hpp"
 
 namespace ebb::reports {
 
@@ -46,29 +47,24 @@ std::string rate(const std::optional<BytesPerSecond>& rate) { return rate ? form
 constexpr double kWorthSharing = 0.005;  // of the step
 
 void append_classes(std::string& text, const DiffRank& rank, const Style& style) {
-  Table table({{"ops", Align::left},
-               {"count"},
-               {"bytes"},
-               {"busy"},
-               {"measured"},
-               {"rate"},
-               {"measured"},
-               {"exposed"},
-               {"measured"},
-               {"by"},
-               {"share"}});
+  Table table({{"ops", Align::left}, {"count"}, {"bytes"}, {"exposed"}, {"measured"}, {"by"}, {"share"}});
+  Table busy({{"ops", Align::left}, {"busy"}, {"measured"}, {"rate"}, {"measured"}});
   Seconds all{0};
   for (const DiffClass& c : rank.classes) all += c.difference();
   for (const DiffClass& c : rank.classes) {
     // Shares of next to nothing would be hundreds of per cent that cancel out.
     const bool shared = std::abs(all.value) > kWorthSharing * rank.step.predicted.value;
     table.add_row({c.name, c.ops > 0 ? fmt::format("{}", c.ops) : "-", c.bytes.value > 0 ? format_bytes(c.bytes) : "-",
-                   format_seconds(c.busy_predicted), format_seconds(c.busy_measured), rate(c.rate_predicted),
-                   rate(c.rate_measured), format_seconds(c.exposed_predicted), format_seconds(c.exposed_measured),
+                   format_seconds(c.exposed_predicted), format_seconds(c.exposed_measured),
                    signed_seconds(c.difference()),
                    shared ? fmt::format("{:.0f} %", 100 * c.difference().value / all.value) : "-"});
+    if (c.busy_predicted.value > 0 || c.busy_measured.value > 0)
+      busy.add_row({c.name, format_seconds(c.busy_predicted), format_seconds(c.busy_measured), rate(c.rate_predicted),
+                    rate(c.rate_measured)});
   }
   append_table(text, table, style);
+  text += "\n";
+  append_table(text, busy, style);
   text += "busy: at least one of them ran; exposed: what the step waited for, which adds up to it.\n";
 }
 
@@ -99,11 +95,13 @@ void append_memory(std::string& text, const DiffMemory& memory) {
 std::string to_text(const DiffReport& report, const Style& style) {
   const DiffRank& rank = report.decides();
   std::string text = style.bold(rank.verdict) + "\n\n";
-  text += fmt::format("{} ({}), rank {}", report.job, report.candidate, rank.rank);
-  if (report.ranks.size() > 1) text += fmt::format(", the slowest of {}", report.ranks.size());
-  text += fmt::format(": predicted on {}, {} {}\n\n", report.cluster.empty() ? "a cluster" : report.cluster,
-                      report.measured_source,
-                      rank.repeats == 1 ? "once" : fmt::format("{} times, the median repeat", rank.repeats));
+  std::string what = fmt::format("{} ({}), rank {}", report.job, report.candidate, rank.rank);
+  if (report.ranks.size() > 1) what += fmt::format(", the slowest of {}", report.ranks.size());
+  text += wrapped(fmt::format("{}: predicted on {}, {} {}", what, report.cluster.empty() ? "a cluster" : report.cluster,
+                              report.measured_source,
+                              rank.repeats == 1 ? "once" : fmt::format("{} times, the median repeat", rank.repeats)),
+                  2) +
+          "\n";
   append_times(text, rank, style);
   text += "\n";
   append_phases(text, rank, style);

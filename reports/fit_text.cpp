@@ -31,9 +31,13 @@ const Words& words_of(const FitReport& report) {
                        [&](const Words& words) { return report.goal == words.goal; });
 }
 
-std::string value_text(const FitReport& report, std::int64_t value) {
+}  // namespace
+
+std::string fit_value(const FitReport& report, std::int64_t value) {
   return report.goal == "host-memory" ? format_bytes(Bytes{value}) : format_numel(Numel{value});
 }
+
+namespace {
 
 const FitLimit* limit_of(const FitReport& report, bool offload) {
   for (const FitLimit& limit : report.limits)
@@ -42,26 +46,30 @@ const FitLimit* limit_of(const FitReport& report, bool offload) {
 }
 
 std::string limit_text(const FitReport& report, const FitLimit& limit) {
-  return limit.fits ? value_text(report, limit.fits->value) : "none";
+  return limit.fits ? fit_value(report, limit.fits->value) : "none";
 }
 
-std::string headline(const FitReport& report) {
+}  // namespace
+
+std::string fit_headline(const FitReport& report) {
   const FitLimit* with = limit_of(report, true);
   const FitLimit* without = limit_of(report, false);
   std::string text = fmt::format("{}: ", words_of(report).most);
   if (with != nullptr) text += limit_text(report, *with) + (without != nullptr ? " with offload" : "");
   if (without != nullptr)
     text += fmt::format("{}{} without", with != nullptr ? ", " : "", limit_text(report, *without));
-  if (report.goal != "host-memory") text += fmt::format("; the job has {}", value_text(report, report.own));
-  if (report.step > 0) text += fmt::format("; in steps of {}", value_text(report, report.step));
+  if (report.goal != "host-memory") text += fmt::format("; the job has {}", fit_value(report, report.own));
+  if (report.step > 0) text += fmt::format("; in steps of {}", fit_value(report, report.step));
   return text;
 }
+
+namespace {
 
 void add_point(Table& table, const FitReport& report, const FitLimit& limit, const std::optional<FitPoint>& point,
                bool fits) {
   if (!point) return;
   std::vector<std::string> cells = {fits ? "*" : " ", limit.offload ? "any" : "resident",
-                                    value_text(report, point->value)};
+                                    fit_value(report, point->value)};
   if (point->candidate) {
     const Candidate& c = *point->candidate;
     cells.insert(cells.end(),
@@ -88,7 +96,7 @@ std::string lines_wrapped(const std::string& text) {
 }  // namespace
 
 std::string to_text(const FitReport& report, const Style& style) {
-  std::string text = fmt::format("{}\n", style.bold(headline(report)));
+  std::string text = fmt::format("{}\n", style.bold(fit_headline(report)));
   const FitPoint* best = report.limits.front().fits ? &*report.limits.front().fits : nullptr;
   if (best != nullptr && best->candidate) {
     const Candidate& pick = *best->candidate;

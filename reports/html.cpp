@@ -19,6 +19,7 @@ std::string title_of(const HtmlReport& report) {
   std::string title;
   for (const HtmlJob& job : report.jobs)
     if (!job.header.job.empty()) title += (title.empty() ? "" : ", ") + job.header.job;
+  for (const SweepReport& sweep : report.sweeps) title += (title.empty() ? "" : ", ") + sweep.job;
   return title.empty() ? "Ebb report" : title + " - Ebb report";
 }
 
@@ -125,6 +126,9 @@ void append_job(std::string& page, const HtmlJob& job, std::size_t number) {
   append_section(page, job, "errors", "How far the prediction was off", [](std::string& text, const HtmlCandidate& c) {
     if (c.diff) append_diff(text, *c.diff);
   });
+  append_section(page, job, "explained", "Why it takes that long, and what would change it",
+                 [](std::string& text, const HtmlCandidate& c) { append_explanation(text, c); });
+  for (const FitReport& fit : job.limits) append_limits(page, fit);
   page += "</article>\n";
 }
 
@@ -162,6 +166,7 @@ std::string to_html(const HtmlReport& report) {
       "<main>\n<noscript><p class=\"hint\">Scripts are off: the plots are not drawn. Every figure stands in the tables."
       "</p></noscript>\n";
   for (std::size_t i = 0; i < report.jobs.size(); ++i) append_job(page, report.jobs[i], i);
+  append_sweeps(page, report.sweeps);
   append_provenance(page, report);
   page += "</main>\n<footer>Ebb " + escaped(report.ebb_version) + "</footer>\n";
   const HtmlData data = data_of(report);

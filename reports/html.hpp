@@ -14,6 +14,9 @@
 #include "models/units.hpp"
 #include "reports/answer.hpp"
 #include "reports/diff.hpp"
+#include "reports/explain.hpp"
+#include "reports/fit.hpp"
+#include "reports/sweep.hpp"
 
 namespace ebb::reports {
 
@@ -78,9 +81,11 @@ struct HtmlCandidate {
   std::optional<HtmlTimeline> predicted;
   std::optional<HtmlTimeline> measured;
   std::optional<DiffReport> diff;
+  std::optional<Explanation> explanation;
+  std::vector<Phase> peaks;  // phases with what is alive at their peaks
 };
 
-/// One job. Without candidates: timelines or a comparison alone.
+/// One job. Without candidates: limits alone.
 struct HtmlJob {
   Header header;
   bool plan = false;  // an answer of `ebb plan`: something is recommended, or nothing fits
@@ -91,15 +96,20 @@ struct HtmlJob {
   std::vector<std::string> cures;
   std::optional<BytesPerSecond> link_in;  // what one GPU's link does alone
   std::optional<BytesPerSecond> link_out;
+  std::vector<FitReport> limits;
 };
 
 struct HtmlReport {
   std::vector<HtmlJob> jobs;
+  std::vector<SweepReport> sweeps;                         // of jobs that a document names by their files
   std::vector<std::pair<std::string, std::string>> facts;  // inputs, versions, hashes
   std::string command;                                     // that writes this report
   std::string job_text;                                    // the job with every default; may be empty
   std::string ebb_version;
 };
+
+/// "chunked 400,000,000".
+std::string label_of(const Candidate& candidate);
 
 /// Spans that a report holds at most; above, neighbours are drawn as one.
 inline constexpr std::size_t kMostSpans = 200'000;

@@ -7,6 +7,7 @@
 #include "reports/answer_text_parts.hpp"
 #include "reports/html_blob.hpp"
 #include "reports/html_parts.hpp"
+#include "reports/wrap.hpp"
 
 namespace ebb::reports {
 
@@ -69,14 +70,9 @@ std::string sentence(std::string text) {
 
 /// A number and its unit stay on one line.
 std::string unbroken(const std::string& text) {
-  constexpr std::string_view kUnits[] = {"KiB", "MiB", "GiB", "TiB", "GB", "ms", "us", "s ", "s;", "s.", "%", "a rank"};
   std::string joined;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const std::string_view rest = std::string_view(text).substr(i + 1);
-    const bool unit = text[i] == ' ' && i > 0 && text[i - 1] >= '0' && text[i - 1] <= '9' &&
-                      std::any_of(std::begin(kUnits), std::end(kUnits), [&](auto u) { return rest.starts_with(u); });
-    joined += unit ? std::string("\xc2\xa0") : std::string(1, text[i]);
-  }
+  for (std::size_t i = 0; i < text.size(); ++i)
+    joined += joins_unit(text, i) ? std::string("\xc2\xa0") : std::string(1, text[i]);
   return joined;
 }
 

@@ -9,10 +9,12 @@
 
 namespace ebb::reports {
 
-/// A table; cells are text, not HTML. The first `names` columns are left-aligned, the others are figures.
+/// A table; cells are text, not HTML. The first `names` columns name the row, the others are figures, of which the last
+/// may be words.
 class HtmlTable {
  public:
-  HtmlTable(std::string caption, std::vector<std::string> head, std::size_t names = 1);
+  enum class Last { figure, words };
+  HtmlTable(std::string caption, std::vector<std::string> head, std::size_t names = 1, Last last = Last::figure);
   void add_row(std::vector<std::string> cells, std::string_view row_class = "");
   void append_to(std::string& page) const;
   bool empty() const { return rows_.empty(); }
@@ -25,11 +27,9 @@ class HtmlTable {
   std::string caption_;
   std::vector<std::string> head_;
   std::size_t names_;
+  std::size_t words_;  // the column of words; behind all: none
   std::vector<Row> rows_;
 };
-
-/// "chunked 400,000,000".
-std::string label_of(const Candidate& candidate);
 
 /// The first screen: what to do, the flags, what it costs.
 void append_answer(std::string& page, const HtmlJob& job, std::size_t number);
@@ -43,6 +43,16 @@ void append_life_of(std::string& page, const HtmlCandidate& candidate, const Hea
 void append_diff(std::string& page, const DiffReport& diff);
 /// Busy time of each stream, so that a timeline can be read without its drawing.
 void append_streams(std::string& page, const HtmlCandidate& candidate);
+
+/// Where the step goes and what would change the answer; what is alive at the peaks.
+void append_explanation(std::string& page, const HtmlCandidate& candidate);
+
+/// How far a job can go.
+void append_limits(std::string& page, const FitReport& fit);
+
+/// All sweeps, with so many rows in all: a page with more would be too large to send.
+inline constexpr std::size_t kMostSweepRowsShown = 1'500;
+void append_sweeps(std::string& page, const std::vector<SweepReport>& sweeps);
 
 /// Inputs, versions, hashes, the command.
 void append_provenance(std::string& page, const HtmlReport& report);

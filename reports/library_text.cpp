@@ -1,9 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
+#include <optional>
 
 #include "reports/library.hpp"
+#include "reports/wrap.hpp"
 
 namespace ebb::reports {
 
@@ -14,7 +15,6 @@ const Fact* LibraryEntry::find(const std::string& key) const {
 
 namespace {
 
-constexpr std::size_t kColumns = 100;
 constexpr std::size_t kValue = 16;  // a longer value has lines of its own
 
 std::string table_text(const LibraryReport& report, const Style& style) {
@@ -30,22 +30,10 @@ std::string table_text(const LibraryReport& report, const Style& style) {
     table.add_row(std::move(cells));
   }
   std::string text;
-  const std::vector<std::string> lines = table.lines();
+  const std::vector<std::string> lines = table.lines(style.terminal ? std::optional(kColumns) : std::nullopt);
   for (const std::string& line : lines) text += (&line == lines.data() ? style.dim(line) : line) + "\n";
   const std::string one = report.kind == "policies" ? "POLICY" : report.kind == "models" ? "MODEL" : "CLUSTER";
   return text + fmt::format("\nebb {} show {} has one of them whole.\n", report.kind, one);
-}
-
-/// `text` broken at blanks into lines of at most `width` columns.
-std::vector<std::string> lines_of(const std::string& text, std::size_t width) {
-  std::vector<std::string> lines = {""};
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > width) lines.emplace_back();
-    if (!lines.back().empty()) lines.back() += ' ';
-    lines.back() += word;
-  }
-  return lines;
 }
 
 std::string entry_text(const LibraryEntry& entry, const Style& style) {
@@ -68,7 +56,7 @@ std::string entry_text(const LibraryEntry& entry, const Style& style) {
     } else if (beside) {
       line += fmt::format("{:<{}}  ", fact.text, value);
     }
-    for (const std::string& part : lines_of(beside ? fact.source : fact.text, kColumns - at)) {
+    for (const std::string& part : wrapped_lines(beside ? fact.source : fact.text, kColumns - at)) {
       text += line + part + "\n";
       line = std::string(at, ' ');
     }

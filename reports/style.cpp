@@ -12,7 +12,8 @@ Style style_of(int file_descriptor) {
   const char* terminal = std::getenv("TERM");
   const bool refused = no_colour != nullptr && *no_colour != '\0';
   const bool dumb = terminal == nullptr || std::string_view(terminal) == "dumb";
-  return {.colour = !refused && !dumb && ::isatty(file_descriptor) == 1};
+  const bool read = ::isatty(file_descriptor) == 1;
+  return {.colour = !refused && !dumb && read, .terminal = read};
 }
 
 }  // namespace ebb::reports

@@ -10,11 +10,10 @@ namespace {
 
 /// What follows the place of the first of a message's lines.
 std::string short_obstacle(const std::string& obstacle) {
-  constexpr std::size_t kMost = 40;
   std::string text = obstacle.substr(0, obstacle.find('\n'));
   if (const std::size_t place = text.find(": "); place != std::string::npos && place < text.size() / 2)
     text = text.substr(place + 2);
-  return text.size() <= kMost ? text : text.substr(0, kMost - 3) + "...";
+  return text;
 }
 
 std::vector<std::string> cells_of(const SweepRow& row) {

@@ -12,7 +12,7 @@ void Table::add_row(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-std::vector<std::string> Table::lines() const {
+std::vector<std::string> Table::lines(std::optional<std::size_t> columns) const {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     std::size_t width = width_of(columns_[i].title);
@@ -31,7 +31,23 @@ std::vector<std::string> Table::lines() const {
     return line;
   };
   std::vector<std::string> lines = {line_of([&](std::size_t i) -> const std::string& { return columns_[i].title; })};
-  for (const auto& row : rows_) lines.push_back(line_of([&](std::size_t i) -> const std::string& { return row[i]; }));
+  std::size_t before = 0;  // the last column
+  for (std::size_t i = 0; i + 1 < widths.size(); ++i) before += widths[i] + 2;
+  constexpr std::size_t kLeast = 16;
+  const bool breaks = columns && columns_.back().align == Align::left && before + kLeast <= *columns;
+  for (const auto& row : rows_) {
+    lines.push_back(line_of([&](std::size_t i) -> const std::string& { return row[i]; }));
+    if (!breaks || width_of(lines.back()) <= *columns) continue;
+    std::vector<std::string> cells = row;
+    cells.back().clear();
+    std::string head = line_of([&](std::size_t i) -> const std::string& { return cells[i]; });
+    lines.pop_back();
+    for (const std::string& part : wrapped_lines(row.back(), *columns - before)) {
+      head.append(before - width_of(head), ' ').append(part);
+      lines.push_back(head);
+      head.clear();
+    }
+  }
   return lines;
 }
 

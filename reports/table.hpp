@@ -2,6 +2,8 @@
 // between. Not here: what stands in it (answer_text.hpp) and colour (style.hpp).
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +23,9 @@ class Table {
   /// Precondition: one cell for each column. Width counts UTF-8 characters.
   void add_row(std::vector<std::string> cells);
 
-  /// One line for the titles and one for each row, without line feeds and without trailing blanks.
-  std::vector<std::string> lines() const;
+  /// One line for the titles and one for each row, without line feeds and without trailing blanks. With `columns` the
+  /// words of the last column go on below each other, where a row would be wider.
+  std::vector<std::string> lines(std::optional<std::size_t> columns = std::nullopt) const;
 
  private:
   std::vector<Column> columns_;

@@ -103,7 +103,7 @@ TEST_CASE("the README shows what its comparison prints") {
   const std::size_t table = outcome.out.find("                predicted");
   REQUIRE(table != std::string::npos);
   const std::size_t end = outcome.out.find("\n\n", table);
-  CHECK(holds(contents(EBB_SOURCE_DIR "/README.md"),
+  CHECK(holds(text_of_file(EBB_SOURCE_DIR "/README.md"),
               "```\n" + verdict + "\n" + outcome.out.substr(table, end + 1 - table) + "```\n"));
 }
 
@@ -118,13 +118,13 @@ TEST_CASE("when nothing fits the exit code is 1 and the answer says what would h
 TEST_CASE("-o writes a plan that loads and has no hazards") {
   const fs::path file = scratch() / "plan.json";
   REQUIRE(run_ebb("plan models/jobs/nemotron4-15b-1xh200.yaml -o " + file.string()).code == 0);
-  const Plan recommended = plans_from_json(contents(file), file.string()).front();
+  const Plan recommended = plans_from_json(text_of_file(file), file.string()).front();
   CHECK(recommended.candidate.policy == Policy::chunked);
   CHECK(verify(recommended).empty());
   REQUIRE(
       run_ebb("simulate " + kMeasured + " --policy pipelined --chunk-numel 16Mi --slots 3 -o " + file.string()).code ==
       0);
-  CHECK(plans_from_json(contents(file), file.string()).front().candidate.slots == 3);
+  CHECK(plans_from_json(text_of_file(file), file.string()).front().candidate.slots == 3);
 }
 
 TEST_CASE("simulate --life writes a plan of every part of every rank, and a table of their peaks") {
@@ -249,24 +249,47 @@ TEST_CASE("a machine that fails: exit 3, one message") {
   if (fs::exists("/dev/full")) check_rejected("plan " + kMeasured + " >/dev/full", 3, "standard output");
 }
 
-TEST_CASE("a closed pipe is a message and exit 3, not a signal") {
+TEST_CASE("a reader that has seen enough is no failure: no message, and the answer's own exit code") {
   const std::string code = (scratch() / "code").string();
-  const Outcome outcome = run_ebb("--version >/dev/null; { sleep 0.3; '" EBB_BINARY "' plan " + kMeasured +
-                                  "; echo $? >" + code + "; } | true");
-  CHECK(contents(code) == "3\n");
-  CHECK(holds(outcome.err, "ebb: cannot write to standard output"));
+  for (const auto& [budget, expected] : {std::pair("22GiB", "0\n"), std::pair("2GiB", "1\n")}) {
+    const Outcome outcome = run_ebb("--version >/dev/null; { sleep 0.3; '" EBB_BINARY "' plan " + kMeasured +
+                                    " --budget " + budget + "; echo $? >" + code + "; } | true");
+    CHECK(text_of_file(code) == expected);
+    CHECK(outcome.err.empty());
+  }
+}
+
+TEST_CASE("no control character of a name reaches the terminal, in messages or results") {
+  const std::string hostile = (scratch() / "a\033[2Jb\rc\u009bd.yaml").string();
+  const auto clean = [](const std::string& text) {
+    return text.find('\033') == std::string::npos && text.find('\r') == std::string::npos && !holds(text, "\u009b");
+  };
+  const Outcome missing = run_ebb("plan '" + hostile + "'");
+  CHECK(missing.code == 2);
+  CHECK(holds(missing.err, "a\\u001b[2Jb\\u000dc\\u009bd.yaml"));
+  CHECK(clean(missing.err));
+  fs::copy_file(fs::path(EBB_SOURCE_DIR) / kMeasured, hostile, fs::copy_options::overwrite_existing);
+  const Outcome answered = run_ebb("plan '" + hostile + "' --budget 22GiB -v");
+  CHECK(answered.code == 0);
+  CHECK(holds(answered.out, "a\\u001b[2Jb"));
+  CHECK((clean(answered.out) && clean(answered.err)));
+  // As JSON it is the name that it was.
+  const auto json = nlohmann::json::parse(run_ebb("plan '" + hostile + "' --budget 22GiB --json").out);
+  CHECK(holds(json.at("job").get<std::string>(), "a\033[2Jb\rc\u009bd"));
+  const Outcome lines = run_ebb("plan '" + (scratch() / "two\nlines.yaml").string() + "'");
+  CHECK(std::count(lines.err.begin(), lines.err.end(), '\n') == 1);
 }
 
 TEST_CASE("an output is never what a command reads, nor another output") {
   const fs::path job = scratch() / "kept.yaml";
   fs::copy_file(fs::path(EBB_SOURCE_DIR) / kMeasured, job, fs::copy_options::overwrite_existing);
-  const std::string before = contents(job);
+  const std::string before = text_of_file(job);
   for (const char* option : {"-o ", "--timeline ", "--html ", "--trace "})
     check_rejected("plan " + job.string() + " " + option + job.string(), 2, "would be lost");
   check_rejected(
       "plan " + job.string() + " -o " + scratch().string() + "/../" + scratch().filename().string() + "/kept.yaml", 2,
       "would be lost");
-  CHECK(contents(job) == before);
+  CHECK(text_of_file(job) == before);
   const std::string one = (scratch() / "one.json").string();
   check_rejected("plan " + kMeasured + " --trace " + one + " --timeline " + one, 2, "also goes to");
   CHECK(run_ebb("plan " + kMeasured + " --timeline /dev/null -o /dev/null").code == 0);

@@ -50,6 +50,8 @@ TEST_CASE("bash: commands, subcommands, options, and what options can be") {
   CHECK(offered("completion ''") == "bash\nfish\nzsh\n");
   CHECK(offered("import ''") == "hf\nmegatron\n");
   CHECK(offered("models show --json ''").find("llama3-8b\n") != std::string::npos);
+  for (const char* command : {"help", "man"})
+    CHECK(offered(std::string(command) + " s") == "schema\nscore\nsimulate\nsweep\n");
 }
 
 TEST_CASE("bash: jobs of the library and files for JOB, files for -o, and a second argument after the first") {
@@ -67,6 +69,7 @@ TEST_CASE("bash: jobs of the library and files for JOB, files for -o, and a seco
 
 TEST_CASE("bash: ebb-replay has its own") {
   CHECK(offered("r", "ebb-replay", EBB_REPLAY_BINARY) == "run\n");
+  CHECK(offered("man cali", "ebb-replay", EBB_REPLAY_BINARY) == "calibrate\n");
   CHECK(offered("run --device ''", "ebb-replay", EBB_REPLAY_BINARY) == "cpu\ngpu\n");
   CHECK(offered("run --slow ''", "ebb-replay", EBB_REPLAY_BINARY) == "comm\ncompute\nd2h\nh2d\nhost\n");
   CHECK(offered("run a CHANGE", "ebb-replay", EBB_REPLAY_BINARY) == "CHANGELOG.md\n");
@@ -138,7 +141,7 @@ TEST_CASE("manual pages have every section and no complaint from groff or mandoc
     const fs::path file = scratch() / "page.1";
     shell("'" + std::string(replay ? EBB_REPLAY_BINARY : EBB_BINARY) + "' " + arguments + " > " + file.string());
     INFO(page);
-    const std::string text = contents(file);
+    const std::string text = text_of_file(file);
     for (const char* section :
          {"NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "EXIT STATUS", "ENVIRONMENT", "SEE ALSO"})
       CHECK(holds(text, std::string("\n.SH ") + section + "\n"));

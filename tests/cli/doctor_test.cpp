@@ -38,7 +38,7 @@ TEST_CASE("doctor: exit 1 where something stands against the job's plan") {
   for (const auto& finding : json["findings"])
     if (finding["verdict"] == "problem") problems.push_back(finding["topic"]);
   CHECK(problems == std::vector<std::string>{"cgroup", "gpus", "/dev/shm"});
-  std::string text = contents(EBB_SOURCE_DIR "/models/jobs/llama3-8b-hgx-h200.yaml");
+  std::string text = text_of_file(EBB_SOURCE_DIR "/models/jobs/llama3-8b-hgx-h200.yaml");
   text.replace(text.find("139GiB"), 6, "20GiB");
   const auto tight = write_job("tight.yaml", text);
   const Outcome none = run_ebb("doctor " + tight.string() + " --json --root " + kHosts + "hgx-h200");

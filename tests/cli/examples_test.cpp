@@ -167,7 +167,7 @@ TEST_CASE("every command of the README and of the documents runs, and prints wha
   for (const fs::path& document : documents) {
     INFO(document.string());
     const fs::path directory = fresh_copy(document.stem().string());
-    for (const DocCommand& command : doc_commands(contents(document))) {
+    for (const DocCommand& command : doc_commands(text_of_file(document))) {
       check_command(command, directory);
       ++commands;
     }

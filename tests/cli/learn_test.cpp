@@ -28,7 +28,7 @@ TEST_CASE("learn: the job goes to stdout, the rest to stderr, and the loop close
 
 TEST_CASE("learn: the policy that the job names is the log's; -o takes the job, --json is one document") {
   const auto job = write_job(
-      "chunked.yaml", contents(EBB_SOURCE_DIR "/" + kMeasured) + "offload: {policy: chunked, chunk_numel: 1e9}\n");
+      "chunked.yaml", text_of_file(EBB_SOURCE_DIR "/" + kMeasured) + "offload: {policy: chunked, chunk_numel: 1e9}\n");
   const auto file = scratch() / "from-log.yaml";
   const Outcome learned =
       run_ebb("learn tests/data/logs/chunked-1.8b.log " + job.string() + " --json -o " + file.string());
@@ -38,7 +38,7 @@ TEST_CASE("learn: the policy that the job names is the log's; -o takes the job, 
   CHECK(json["policy"] == "chunked");
   CHECK(json["lines_left_out"]["first"] == 2);
   CHECK(json["ranks"][0]["peak_bytes"].get<double>() == Approx(23013504512).epsilon(1e-6));
-  CHECK(json["job_yaml"] == contents(file));
+  CHECK(json["job_yaml"] == text_of_file(file));
   const Outcome simulated = run_ebb("simulate " + file.string() + " --json");
   const auto answer = nlohmann::json::parse(simulated.out);
   CHECK(answer["step_seconds"].get<double>() == Approx(json["iteration_seconds"].get<double>()).epsilon(0.01));
@@ -53,7 +53,7 @@ TEST_CASE("learn: the log of an offloaded run is not taken for a resident one") 
   CHECK_FALSE(holds(learned.err, "did not offload"));
   CHECK_FALSE(holds(learned.err, "warning"));
   const auto resident =
-      write_job("resident.yaml", contents(EBB_SOURCE_DIR "/" + kMeasured) + "offload: {policy: resident}\n");
+      write_job("resident.yaml", text_of_file(EBB_SOURCE_DIR "/" + kMeasured) + "offload: {policy: resident}\n");
   check_rejected("learn " + log + " " + resident.string(), 2, "the job has offload: {policy: resident}");
 }
 

@@ -149,7 +149,7 @@ TEST_CASE("help in all its forms is the same text") {
 
 TEST_CASE("flags win over EBB_ variables, these over the file, and --print-config shows what results") {
   const fs::path job =
-      write_job("resolved.yaml", contents(fs::path(EBB_SOURCE_DIR) / kMeasured) + "budget: {device: 50GiB}\n");
+      write_job("resolved.yaml", text_of_file(fs::path(EBB_SOURCE_DIR) / kMeasured) + "budget: {device: 50GiB}\n");
   const std::string config = "plan " + job.string() + " --print-config";
   const auto budget_of = [](const std::string& text) {
     const std::size_t at = text.find("budget:\n");

@@ -81,7 +81,7 @@ Terminal on_terminal(const std::string& command, const char* term, bool interrup
 std::string slow_score(int times) {
   const fs::path file = scratch() / ("score-" + std::to_string(times) + ".json");
   if (!fs::exists(file)) {
-    auto recorded = nlohmann::json::parse(contents(EBB_SOURCE_DIR "/tests/data/megatron/recorded.json"));
+    auto recorded = nlohmann::json::parse(text_of_file(EBB_SOURCE_DIR "/tests/data/megatron/recorded.json"));
     const nlohmann::json once = recorded.at("cases");
     for (int copy = 1; copy < times; ++copy)
       for (nlohmann::json run : once) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/catch.hpp"
+#include "tests/text_of_file.hpp"
 
 namespace ebb::test {
 
@@ -38,13 +39,6 @@ inline const fs::path& scratch() {
   return directory.path;
 }
 
-inline std::string contents(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 /// `ebb` followed by `arguments` (shell syntax). They may redirect stdout themselves.
 inline Outcome run_ebb(const std::string& arguments) {
   const fs::path out = scratch() / "out";
@@ -54,7 +48,7 @@ inline Outcome run_ebb(const std::string& arguments) {
                               " 2>" + err.string() + " </dev/null";
   const int status = std::system(command.c_str());
   REQUIRE(WIFEXITED(status));
-  return {WEXITSTATUS(status), contents(out), contents(err)};
+  return {WEXITSTATUS(status), text_of_file(out), text_of_file(err)};
 }
 
 inline fs::path write_job(const std::string& name, const std::string& text) {

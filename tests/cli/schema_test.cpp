@@ -102,7 +102,7 @@ TEST_CASE("answers about a machine and its runs are valid") {
   CHECK(none["plan"]["policy"].is_null());
 
   check_answer("learn tests/data/logs/resident-1.8b.log " + kMeasured, "answer-learn");
-  const fs::path chunked = write_job("schema-chunked.yaml", contents(EBB_SOURCE_DIR "/" + kMeasured) +
+  const fs::path chunked = write_job("schema-chunked.yaml", text_of_file(EBB_SOURCE_DIR "/" + kMeasured) +
                                                                 "offload: {policy: chunked, chunk_numel: 1e9}\n");
   check_answer("learn tests/data/logs/chunked-1.8b.log " + chunked.string() + " -o " +
                    (scratch() / "schema-learned.yaml").string(),
@@ -127,17 +127,17 @@ TEST_CASE("plans and timelines are valid, predicted and measured, and so are the
                                    "cpu-adam", "full-reload", "resident"}) {
     REQUIRE(run_ebb("simulate " + kSmall + " --policy " + policy + " -o " + plan + " --timeline " + predicted).code ==
             0);
-    check_valid(Json::parse(contents(plan)), "plan");
-    check_valid(Json::parse(contents(predicted)), "timeline");
+    check_valid(Json::parse(text_of_file(plan)), "plan");
+    check_valid(Json::parse(text_of_file(predicted)), "timeline");
   }
   check_answer("simulate --plan " + plan + " --cluster hgx-h200", "answer-plan-times");
   REQUIRE(run_ebb("simulate " + kSmall + " --policy pipelined --chunk-numel 1e6 --slots 3 --life -o " + plan).code ==
           0);
-  check_valid(Json::parse(contents(plan)), "plan");
+  check_valid(Json::parse(text_of_file(plan)), "plan");
 
   for (const auto& entry : fs::directory_iterator(EBB_SOURCE_DIR "/" + kRuns))
     if (holds(entry.path().filename().string(), "chunked"))
-      check_valid(Json::parse(contents(entry.path())), "timeline");
+      check_valid(Json::parse(text_of_file(entry.path())), "timeline");
   const std::string run = kRuns + "replay-moe-chunked-chunk-numel-100000000.measured.json";
   REQUIRE(
       run_ebb("simulate tests/gpu/replay-moe.yaml --policy chunked --chunk-numel 1e8 --timeline " + predicted).code ==

@@ -73,6 +73,7 @@ TEST_CASE("what the screen says to paste is what the JSON says, and so is every 
     for (const std::string& rest : lines_of(outcome.out.substr(lines.size()))) CHECK(rest.rfind("# ", 0) == 0);
   }
   check_rejected("plan " + job + " --format toml", 2, "unknown value \"toml\"");
+  check_rejected("plan " + job + " --format yaml --json", 2, "--format: a JSON document holds every form");
 }
 
 TEST_CASE("--all has the figures that the screen leaves out") {
@@ -113,4 +114,23 @@ TEST_CASE("an explanation covers the step and answers the same twice") {
   CHECK(nlohmann::json::parse(run_ebb("explain measured-1.8b-1xh200 --phase step --json").out)
             .at("explanation")
             .is_null());
+}
+
+TEST_CASE("a sweep in a pipe has every reason whole, one line a row") {
+  const std::string sweep = "sweep " + kMeasured + " --set parallel.tensor=1,3";
+  const auto rows = nlohmann::json::parse(run_ebb(sweep + " --json").out).at("rows");
+  const std::vector<std::string> lines = lines_of(run_ebb(sweep).out);
+  REQUIRE(lines.size() == rows.size() + 1);
+  const std::string obstacle = rows.at(1).at("obstacle").get<std::string>();
+  REQUIRE(obstacle.size() > 60);
+  const std::string first = obstacle.substr(0, obstacle.find('\n'));
+  CHECK(holds(lines[2], first.substr(first.size() - 40)));
+}
+
+TEST_CASE("a sweep takes each key once, and its configuration is printed where it is one job") {
+  check_rejected("sweep " + kMeasured + " --set batch.micro=1 --set batch.micro=2", 2,
+                 "--set batch.micro: this key has its values already");
+  check_rejected("sweep " + kMeasured + " --set batch.micro=1,2 --print-config", 2, "a sweep is of 2 jobs");
+  const std::string one = run_ebb("sweep " + kMeasured + " --set batch.sequence=1024 --print-config").out;
+  CHECK(one == run_ebb("plan " + kMeasured + " --set batch.sequence=1024 --print-config").out);
 }

@@ -90,7 +90,8 @@ TEST_CASE("score answers recorded runs: every case once, null where it gives a r
   const Outcome document = run_ebb("score tests/data/megatron/recorded.json --json");
   CHECK(document.code == 0);
   const nlohmann::json json = nlohmann::json::parse(document.out);
-  const nlohmann::json recorded = nlohmann::json::parse(contents(EBB_SOURCE_DIR "/tests/data/megatron/recorded.json"));
+  const nlohmann::json recorded =
+      nlohmann::json::parse(text_of_file(EBB_SOURCE_DIR "/tests/data/megatron/recorded.json"));
   REQUIRE(json["cases"].size() == recorded["cases"].size());
   for (std::size_t i = 0; i < json["cases"].size(); ++i) {
     const nlohmann::json& scored = json["cases"][i];

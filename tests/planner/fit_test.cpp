@@ -7,7 +7,6 @@
 #include "planner/constraints.hpp"
 #include "planner/fit_axis.hpp"
 #include "tests/catch.hpp"
-#include "tests/models/error_of.hpp"
 
 using namespace ebb;
 
@@ -126,7 +125,11 @@ TEST_CASE("a measured step is scaled with the sequence like the roofline, and sa
   if (ratio > 1) CHECK(result.limits[0].fits->answer->step.value > ratio * 0.99);
 }
 
-TEST_CASE("the longest sequence stops at what the model knows") {
-  CHECK(parse_fit_goal("layers", true, {}) == FitGoal::layers);
-  CHECK(error_of([] { parse_fit_goal("gpus", true, {"--max"}); }).find("--max: ") == 0);
+TEST_CASE("every goal is found by its name, and is either to be largest or to be least") {
+  std::vector<std::string> words = fit_goal_words(true);
+  CHECK(words == std::vector<std::string>{"sequence", "micro-batch", "layers"});
+  for (const std::string& word : fit_goal_words(false)) words.push_back(word);
+  CHECK(words.size() == 5);
+  for (const std::string& word : words) CHECK(name_of(fit_goal_named(word).value()) == word);
+  CHECK_FALSE(fit_goal_named("Sequence"));
 }

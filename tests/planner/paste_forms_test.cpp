@@ -73,7 +73,8 @@ TEST_CASE("every setting of every form is a known argument with its value") {
   }
 }
 
-TEST_CASE("an unknown form is refused with the known ones") {
-  CHECK(parse_form("yaml", {"--format"}) == "yaml");
-  CHECK_THROWS_AS(parse_form("toml", {"--format"}), InputError);
+TEST_CASE("the forms are those that the command line offers, in its order") {
+  const std::vector<reports::PasteForm> forms = forms_of({.policy = Policy::chunked, .chunk_numel = Numel{1'000'000}});
+  REQUIRE(forms.size() == kPasteForms.size());
+  for (std::size_t i = 0; i < forms.size(); ++i) CHECK(forms[i].format == kPasteForms[i]);
 }

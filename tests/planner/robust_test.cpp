@@ -113,5 +113,6 @@ TEST_CASE("objectives pick from what can be deployed and fits: against every row
     CHECK(balanced.device_reserved <= step.device_reserved);
   }
   CHECK(balanced_limit(1000) == 1020);
-  CHECK(parse_objective("balanced", {}) == Objective::balanced);
+  CHECK(objective_named("balanced") == Objective::balanced);
+  CHECK_FALSE(objective_named("fast"));
 }

@@ -8,12 +8,12 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 
 #include "models/plan_json.hpp"
 #include "tests/catch.hpp"
 #include "tests/replay/life_pairs.hpp"
+#include "tests/text_of_file.hpp"
 
 namespace ebb::test {
 
@@ -22,13 +22,6 @@ struct Outcome {
   std::string out;
   std::string err;
 };
-
-inline std::string text_of_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 /// A directory of this test's own with the plans of a chunked life on two ranks.
 class Workplace {

@@ -55,7 +55,7 @@ TEST_CASE("diff text: the sentence of the slowest rank first, then its figures")
   const std::string text = to_text(report(), Style{});
   CHECK(
       text.rfind("sentence of rank 1\n\na job (resident), rank 1, the slowest of 2: predicted on a cluster, measured 5 "
-                 "times, the median repeat\n",
+                 "times, the median\n  repeat\n",
                  0) == 0);
   CHECK_FALSE(holds(text, "sentence of rank 0"));
   for (const char* part :

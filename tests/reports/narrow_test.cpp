@@ -4,6 +4,7 @@
 
 #include "reports/answer_text.hpp"
 #include "reports/explain.hpp"
+#include "reports/table.hpp"
 #include "reports/wrap.hpp"
 #include "tests/catch.hpp"
 
@@ -152,4 +153,25 @@ TEST_CASE("an explanation's text names every part that is there and keeps the wi
         "--tensor-model-parallel-size 2 would make it 250,000,000",
         "twice as fast: windowed 128 MiB, 80 %, step 1.800 s", "no valid job: so"})
     CHECK(text.find(part) != std::string::npos);
+}
+
+TEST_CASE("no line ends between a number and its unit") {
+  const std::string text = "needs up to 130.5 GiB, at 12 ms a step (80 %), for 3 steps";
+  for (std::size_t columns = 12; columns < text.size(); ++columns)
+    for (const std::string& line : wrapped_lines(text, columns)) {
+      INFO(columns << "\n" << line);
+      CHECK((line.rfind("GiB", 0) != 0 && line.rfind("ms", 0) != 0 && line.rfind("%", 0) != 0));
+    }
+  std::string joined;
+  for (const std::string& line : wrapped_lines(text, 20)) joined += (joined.empty() ? "" : " ") + line;
+  CHECK(joined == text);
+}
+
+TEST_CASE("words of a table's last column go on below each other, and no other cell is repeated") {
+  Table table({{"name", Align::left}, {"n"}, {"what", Align::left}});
+  table.add_row({"a", "1", "one two three four five six seven"});
+  table.add_row({"b", "22", "short"});
+  CHECK(table.lines(26) == std::vector<std::string>{"name   n  what", "a      1  one two three",
+                                                    "          four five six", "          seven", "b     22  short"});
+  CHECK(table.lines()[1] == "a      1  one two three four five six seven");
 }
