@@ -75,7 +75,7 @@ int run_plan(const PlanOptions& options) {
   if (options.robust) job = at_its_worst(job, report.worst_case);
 
   how.likely = true;
-  how.front = options.json || options.html_file;
+  how.front = how.resume = options.json || options.html_file;
   std::optional<std::string> form;
   if (options.format) form = parse_form(*options.format, Place{"--format"});
   const SearchResult result = shown_search(job, how, options.robust ? std::optional(start) : std::nullopt);

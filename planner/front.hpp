@@ -23,9 +23,9 @@ namespace ebb {
 /// Whether the recommendation might be `answer` but for the device's memory. `fixed`: the policy that the job names.
 bool can_be_chosen(const Answer& answer, std::optional<Policy> fixed);
 
-/// By memory ascending, each with the replay of its allocator. Among equals in both the rule's preference stays
-/// (recommend.hpp). Deterministic.
-std::vector<Answer> front_of(Answers& answers);
+/// By memory ascending, each with the replay of its allocator (`resume`: and of its resume). Among equals in both the
+/// rule's preference stays (recommend.hpp). Deterministic.
+std::vector<Answer> front_of(Answers& answers, bool resume = false);
 
 /// The same of answers that are there, whatever their order: what front_of() is tested against.
 std::vector<Answer> front_of(std::vector<Answer> answers, std::optional<Policy> fixed);

@@ -101,7 +101,7 @@ void Search::replay_rows(std::vector<Answer>& rows) const {
   std::vector<Answer*> replayed;
   for (Answer& row : rows)
     if (options_.likely || row.feasible()) replayed.push_back(&row);
-  answers_.replay(replayed);
+  answers_.replay(replayed, options_.resume);
 }
 
 /// Whether an answer that the order prefers may be taken. The replay comes last, because it is dearest, and only where
@@ -231,13 +231,14 @@ SearchResult Search::run() {
   }
   add_smallest(result.candidates);
   replay_rows(result.candidates);
-  if (options_.front) result.front = front_of(answers_);
+  if (options_.front) result.front = front_of(answers_, options_.resume);
   result.recommended = recommend(result.candidates, job.offload.policy, options_.objective);
   result.objective = options_.objective;
   result.fixed = job.offload.policy.has_value();
   if (result.recommended) {
-    evaluator_.replay_resume(result.candidates[*result.recommended]);
-    result.candidates[*result.recommended].reason = reason_for(result);
+    Answer& pick = result.candidates[*result.recommended];
+    if (!options_.resume) evaluator_.replay_resume(pick);
+    pick.reason = reason_for(result);
     return result;
   }
   result.shortfall = shortfall_of(result, job.offload.policy);

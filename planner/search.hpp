@@ -23,6 +23,14 @@ struct PhaseAnswer {
   Bytes host_pinned{0};
 };
 
+/// What the parts of a life make the allocator hold at most, by margins (reserve_margin.hpp), max over ranks.
+struct PartBounds {
+  Bytes steps{0};
+  Bytes load{0};    // as the job starts; 0: fresh
+  Bytes resume{0};  // a load with optimizer state
+  Bytes save{0};    // 0: it takes no device memory
+};
+
 /// One candidate evaluated on the worst rank of every distinct pipeline stage.
 struct Answer {
   Candidate candidate;
@@ -38,7 +46,8 @@ struct Answer {
   Bytes device_reserved{0};         // what the allocator may need: a bound with margins, and no less than the replay
   Bytes device_reserved_likely{0};  // ... and what a replay of it holds (reserved.hpp); 0: not asked for
   Phase decides = Phase::step;      // step: a step of the job; load, save: these need more than any step
-  Bytes device_resume{0};           // a bound for a load with optimizer state, whether the job begins so or not
+  Bytes device_resume{0};           // device_reserved of the same job resumed with optimizer state; 0: not asked for
+  PartBounds part_bounds;
   std::vector<std::size_t> reserving_ranks;  // the evaluator's ranks that may decide it
   Bytes host_pinned_per_rank{0};             // max over ranks
   Bytes host_pinned_per_host{0};
@@ -74,6 +83,7 @@ struct SearchOptions {
   bool likely = false;      // replay the allocator for all rows of the result, not only for those that may win
   std::function<void(const SearchProgress&)> progress = {};  // called after each evaluation, in search()'s thread
   bool front = false;                                        // the whole front of memory against time
+  bool resume = false;  // device_resume of all rows and of the front, not only of the recommended one
 };
 
 struct SearchResult {
