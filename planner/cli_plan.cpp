@@ -25,6 +25,7 @@ std::string simulate_command(const PlanOptions& options, const reports::Candidat
   if (pick.slots) command += fmt::format(" --slots {}", *pick.slots);
   if (options.budget) command += fmt::format(" --budget {}", quoted(*options.budget));
   if (options.host_budget) command += fmt::format(" --host-budget {}", quoted(*options.host_budget));
+  if (options.robust) command += " --robust";
   for (const std::string& setting : options.settings) command += fmt::format(" --set {}", quoted(setting));
   return command;
 }

@@ -15,6 +15,7 @@
 
 #include "models/timeline.hpp"
 #include "planner/bounds.hpp"
+#include "planner/host_demand.hpp"
 #include "planner/hosts.hpp"
 #include "planner/ranks.hpp"
 #include "planner/reserved.hpp"
@@ -72,8 +73,8 @@ class Evaluator {
   const std::vector<RankModel>& ranks() const { return ranks_.ranks(); }
   const HostSet& hosts() const { return hosts_; }
 
-  /// Pinned and pageable bytes of the rank that needs most of each.
-  HostBytes host(const Candidate& candidate);
+  /// What must fit into a host's memory.
+  const HostDemand& host(const Candidate& candidate);
   bool fits_host(const Candidate& candidate);
 
  private:
@@ -91,7 +92,6 @@ class Evaluator {
   Replayed replay(const Answer& answer, Start start) const;
   std::optional<PredictedMemory> replayed(std::size_t rank, const Candidate& candidate, Start start) const;
   void add_host(Answer& answer);
-  Bytes pinned_per_socket(Bytes per_rank) const;
   Bytes socket_memory() const;
   void simulate(std::size_t host, const Candidate& candidate);
   void find_deciding();
@@ -103,7 +103,7 @@ class Evaluator {
   std::vector<std::size_t> deciding_;  // ranks
   std::vector<RankBounds> bounds_;     // of deciding ranks
   double resident_step_ = 0;           // seconds
-  std::map<Candidate, HostBytes> host_;
+  std::map<Candidate, HostDemand> host_;
   // Within the budget, by rank: rows are replayed in threads of their own.
   mutable std::mutex replays_mutex_;
   mutable std::map<std::tuple<std::size_t, Candidate, Start>, std::optional<PredictedMemory>> replays_;

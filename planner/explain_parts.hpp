@@ -34,6 +34,7 @@ std::vector<reports::Neighbour> neighbours_of(Evaluator& evaluator, const Answer
 
 reports::ShardLimit shard_limit(const Evaluator& evaluator, const Candidate& candidate);
 
-std::vector<reports::WhatIf> what_ifs(const Job& job, const std::optional<Answer>& recommended, Megatron megatron);
+std::vector<reports::WhatIf> what_ifs(const Job& job, const std::optional<Answer>& recommended,
+                                      const SearchOptions& how, std::optional<Start> also_as);
 
 }  // namespace ebb

@@ -263,10 +263,15 @@ SearchResult search_robustly(const Job& worst, Start start, const SearchOptions&
 
 SearchResult search(const Job& job, const SearchOptions& options) { return Search(job, options).run(); }
 
-Answer evaluate(const Job& job, const Candidate& candidate) {
+Answer evaluate(const Job& job, const Candidate& candidate, std::optional<Start> also_as) {
   Evaluator evaluator(job);
   Answer answer = evaluator.answer(candidate);
   evaluator.replay_allocator(answer);
+  if (also_as && *also_as != job.checkpoint.start) {
+    Job other = job;
+    other.checkpoint.start = *also_as;
+    Evaluator(other).replay_allocator(answer);
+  }
   evaluator.replay_resume(answer);
   answer.deployable =
       answer.objection.empty() && answer.requires_megatron != "ebb" && accepts(Megatron::any, candidate.policy);

@@ -51,17 +51,19 @@ struct Answer {
   std::vector<std::size_t> reserving_ranks;  // the evaluator's ranks that may decide it
   Bytes host_pinned_per_rank{0};             // max over ranks
   Bytes host_pinned_per_host{0};
-  Bytes host_pinned_per_socket{0};  // beside the socket with most of the job's GPUs
-  Bytes socket_memory{0};           // a socket's part of the host's memory
-  Bytes host_pageable_per_host{0};
-  Seconds optimizer{0};   // the step phase, max over ranks
-  Seconds step{0};        // the whole step
-  double slowdown = 1.0;  // step / resident's step
+  Bytes host_pinned_per_socket{0};   // beside the socket with most of the job's GPUs
+  Bytes socket_memory{0};            // a socket's part of the host's memory
+  Bytes host_pageable_per_host{0};   // beside them at most, so that both together are what must fit (host_demand.hpp)
+  Phase host_decides = Phase::step;  // in which they do: step, init, load or save
+  Seconds optimizer{0};              // the step phase, max over ranks
+  Seconds step{0};                   // the whole step
+  double slowdown = 1.0;             // step / resident's step
   Seconds first_step{0};  // the first whole step and the second, max over the ranks simulated (first_step.hpp)
   Seconds second_step{0};
   Bytes first_steps_pinned{0};  // host bytes that a rank pins in these two, max likewise
   std::string reason;
   std::vector<PhaseAnswer> phases;
+  Bytes host_needed() const { return host_pinned_per_host + host_pageable_per_host; }
   bool feasible() const { return fits_device && fits_host; }
 };
 
@@ -106,12 +108,14 @@ SearchResult search(const Job& job, const SearchOptions& options);
 /// Whether search() would recommend anything, whatever: found sooner.
 bool anything_fits(const Job& job, Megatron megatron);
 
-/// The job's budgets, or what they default to: device memory less the context, and the host's memory.
+/// The job's budgets, or what they default to: device memory less the context, and the host's memory. The host's is for
+/// all that Answer::host_needed() counts.
 Bytes device_budget_of(const Job& job);
 Bytes host_budget_of(const Job& job);
 
 /// One candidate, evaluated like search does; `reason` says what stands against it. Preconditions: check(job) passed
 /// and the candidate is in range (constraints.hpp).
-Answer evaluate(const Job& job, const Candidate& candidate);
+/// `also_as`: it must get through this start as well, as in search_robustly() (robust.hpp).
+Answer evaluate(const Job& job, const Candidate& candidate, std::optional<Start> also_as = std::nullopt);
 
 }  // namespace ebb
