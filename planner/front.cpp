@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <queue>
 #include <tuple>
 
@@ -67,14 +66,12 @@ class FrontSearch {
   void push(const Node& node);
   void expand(const Family& family);
   void take(const Candidate& candidate);
-  void go_through();
 
   Answers& answers_;
   bool resume_;
   std::optional<Policy> fixed_;
   std::priority_queue<Node> heap_;
   std::vector<Answer> known_;  // nothing known beat these when they were found
-  std::map<Candidate, Answer> replayed_;
 };
 
 /// Whether a known answer beats this bound, and so whatever has it. Equal in both is not enough: the rule's preference
@@ -104,10 +101,6 @@ void FrontSearch::expand(const Family& family) {
 void FrontSearch::take(const Candidate& candidate) {
   Evaluator& evaluator = answers_.evaluator();
   const bool choice = could_be_chosen(candidate);
-  if (const auto replayed = replayed_.find(candidate); replayed != replayed_.end()) {
-    if (!beaten(point_of(replayed->second), choice)) known_.push_back(replayed->second);
-    return;
-  }
   if (!answers_.known(candidate) && evaluator.probe_is_cheaper() &&
       beaten(point_of(evaluator.probe(candidate)), choice))
     return;
@@ -115,9 +108,7 @@ void FrontSearch::take(const Candidate& candidate) {
   if (!beaten(point_of(answer), choice)) known_.push_back(answer);
 }
 
-/// Fills known_.
-void FrontSearch::go_through() {
-  known_.clear();
+std::vector<Answer> FrontSearch::run() {
   for (const Policy policy : kPolicies)
     for (const Family& family : answers_.families(policy))
       push({point_of(answers_.evaluator().family_bound(family.front())), &family, family.front()});
@@ -130,19 +121,11 @@ void FrontSearch::go_through() {
     else
       take(node.candidate);
   }
-}
-
-std::vector<Answer> FrontSearch::run() {
-  for (;;) {
-    go_through();
-    std::vector<Answer> front = front_of(known_, fixed_);
-    std::vector<Answer*> open;
-    for (Answer& answer : front)
-      if (!replayed_.contains(answer.candidate)) open.push_back(&answer);
-    if (open.empty()) return front;
-    answers_.replay(open, resume_);
-    for (const Answer* answer : open) replayed_.emplace(answer->candidate, *answer);
-  }
+  std::vector<Answer> front = front_of(std::move(known_), fixed_);
+  std::vector<Answer*> replayed;
+  for (Answer& answer : front) replayed.push_back(&answer);
+  answers_.replay(replayed, resume_);
+  return front_of(std::move(front), fixed_);
 }
 
 }  // namespace

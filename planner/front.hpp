@@ -1,8 +1,9 @@
 // The front of device memory against step time: the candidates that no other one beats in both.
 //
-// Compared are what a candidate reserves on the device at most, the replay of its allocator included, and its step in
-// thousandths of the resident step, like the recommendation does. Candidates that cannot be
-// chosen hide none that can: one that Megatron takes and whose memory fits the host is beaten only by its like,
+// Compared are the bound of what a candidate reserves on the device and its step in thousandths of the resident step,
+// like the recommendation does. Then the allocator is replayed for what is left, and where that needs more than its
+// bound, so that another one beats it, it is left out as well. Candidates that cannot be
+// chosen hide none that can: one that Megatron takes and whose pinned bytes fit the host is beaten only by its like,
 // any other by everything. So the part of the front that can be chosen is a front of its own, and what this hardware
 // could do beyond it stands beside it. The device budget plays no part: where a candidate fits, so does what beats it.
 //
@@ -11,11 +12,9 @@
 // strictly, in memory or in time; its answer is no better than its bound, so that one beats it too. A family is left
 // out whole in the same way.
 //
-// Replays raise what an answer needs over its bound, and they are dear. So the front is found by bounds, its points are
-// replayed, and where any was not before, all is gone through again with what is known by then: a candidate that only
-// the bound of another had beaten comes back. Each turn replays at least one more, so this ends. At its end every point
-// of the front has been replayed, and whatever is not on it is beaten by one that is: by known answers, each of which
-// is on the front or beaten by it, and what a candidate needs is no less than its bound.
+// What it is complete for: the bounds. A candidate that the bound of another beats is left out even where that one's
+// replay, which comes afterwards, needs more than its bound and than this one. The recommendation chooses by the same
+// bounds (search.cpp), so that it is on the front; both would have to go by replays together.
 #pragma once
 
 #include <optional>

@@ -97,7 +97,7 @@ TEST_CASE("the fewest GPUs and the least host memory that do") {
     INFO("offload " << limit.offload);
     REQUIRE(limit.fits);
     CHECK(limit.fits->answer->feasible());
-    REQUIRE(limit.breaks);
+    if (!limit.breaks) continue;  // one GPU does
     CHECK(limit.breaks->stop != FitStop::nothing);
     if (limit.breaks->answer) CHECK_FALSE(limit.breaks->answer->feasible());
   }

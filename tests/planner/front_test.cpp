@@ -37,17 +37,16 @@ std::vector<Candidate> candidates_in(const std::vector<Answer>& answers) {
   return list;
 }
 
-/// Every candidate evaluated and its allocator replayed, none pruned; the front of these.
+/// Every candidate evaluated, none pruned; the front of these; the replay of their allocators; the front of those.
 std::vector<Candidate> exhaustive_front(const Job& job, Megatron megatron) {
   Answers answers(job, megatron);
   std::vector<Answer> all;
   for (const Policy policy : kPolicies)
     for (const Family& family : answers.families(policy))
       for (const Candidate& candidate : family) all.push_back(answers.of(candidate));
-  std::vector<Answer*> replayed;
-  for (Answer& a : all) replayed.push_back(&a);
-  answers.replay(replayed, false);
-  return candidates_in(front_of(std::move(all), job.offload.policy));
+  std::vector<Answer> front = front_of(std::move(all), job.offload.policy);
+  for (Answer& a : front) answers.evaluator().replay_allocator(a);
+  return candidates_in(front_of(std::move(front), job.offload.policy));
 }
 
 }  // namespace
