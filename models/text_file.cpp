@@ -38,7 +38,7 @@ void require_text(std::string_view text, const std::string& file) {
     const bool control = static_cast<unsigned char>(text[i]) < 0x20 && !std::strchr("\t\n\r", text[i]);
     if (text[i] == '\0' || control)
       throw InputError(place_of_byte(text, i, file), "this is not a text file (a control character stands here)",
-                       "give a YAML file");
+                       "give a text file, or see whether this one was damaged on its way");
     if (length == 0) throw InputError(place_of_byte(text, i, file), "this is not UTF-8", "save the file as UTF-8");
     i += length;
   }

@@ -74,13 +74,14 @@ bool Answers::runs(const Answer& answer) {
   return known->second;
 }
 
-void Answers::replay(const std::vector<Answer*>& answers) const {
+void Answers::replay(const std::vector<Answer*>& answers, bool resume) const {
   std::vector<std::future<void>> replays;
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < answers.size(); i = next++) {
       evaluator_.replay_allocator(*answers[i]);
       if (other_) other_->replay_allocator(*answers[i]);
+      if (resume) evaluator_.replay_resume(*answers[i]);
     }
   };
   const std::size_t threads = std::min<std::size_t>(answers.size(), std::max(1U, std::thread::hardware_concurrency()));

@@ -43,7 +43,7 @@ class Answers {
   /// Whether the allocator gets through within the budget.
   bool runs(const Answer& answer);
   /// Replays the allocator for these, one on each core: what they need is no longer a bound alone.
-  void replay(const std::vector<Answer*>& answers) const;
+  void replay(const std::vector<Answer*>& answers, bool resume) const;
 
  private:
   void show(const Answer& answer);

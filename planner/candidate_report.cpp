@@ -31,6 +31,7 @@ reports::Candidate report_of(const Answer& answer) {
   report.host_pinned_per_host = answer.host_pinned_per_host;
   report.host_pinned_per_socket = answer.host_pinned_per_socket;
   report.host_pageable_per_host = answer.host_pageable_per_host;
+  report.host_deciding_phase = name_of(answer.host_decides);
   report.optimizer = answer.optimizer;
   report.step = answer.step;
   report.slowdown = answer.slowdown;

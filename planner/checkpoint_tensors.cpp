@@ -48,8 +48,8 @@ Bytes staying_state(const RankModel& rank, const Candidate& candidate) {
 Bytes load_peak(const RankModel& rank, const Candidate& candidate, Start start) {
   if (start == Start::fresh) return {0};
   const Job& job = *rank.job;
-  const Bytes peak = rank.footprint.resident_total() +
-                     quantized_load_bytes(job, *rank.stage, load_targets_of(candidate.policy)).device;
+  const Bytes peak =
+      rank.footprint.built + quantized_load_bytes(job, *rank.stage, load_targets_of(candidate.policy)).device;
   if (start != Start::resume)
     return candidate.policy == Policy::resident ? peak + allocated_state(job.precision, rank.shards, kMaster) : peak;
   if (!state_on_device(candidate.policy)) return peak + staying_state(rank, candidate);

@@ -43,8 +43,9 @@ struct BucketGather {
 };
 BucketGather save_gather(const Job& job, const StageLayout& stage);
 
-/// Allocated bytes at the peak of a load or a save, from sizes alone and with everything that a step leaves there: what
-/// a search compares with the budget before it replays anything.
+/// Allocated bytes at the peak of a load or a save, from sizes alone: what a search compares with the budget before it
+/// replays anything. A load comes before the first step, so that nothing of a step is there (workspaces, the table of
+/// positions, what a micro-batch leaves); a save has all of that beside it.
 Bytes load_peak(const RankModel& rank, const Candidate& candidate, Start start);
 Bytes save_peak(const RankModel& rank, const Candidate& candidate);
 

@@ -31,7 +31,8 @@ void add_chunking(CLI::App& command, CandidateOptions& o) {
 
 void add_budgets(CLI::App& command, std::optional<std::string>& device, std::optional<std::string>& host) {
   add_text(command, "--budget", device, "device memory a GPU may use, e.g. 60GiB", "SIZE");
-  add_text(command, "--host-budget", host, "pinned memory a host may use, e.g. 1.5TiB", "SIZE");
+  add_text(command, "--host-budget", host, "memory of a host that the job may use, pinned and pageable, e.g. 1.5TiB",
+           "SIZE");
 }
 
 void add_megatron(CLI::App& command, std::optional<std::string>& megatron) {
@@ -39,6 +40,14 @@ void add_megatron(CLI::App& command, std::optional<std::string>& megatron) {
   for (const Megatron which : {Megatron::any, Megatron::main, Megatron::dev, Megatron::pr6544})
     words.emplace_back(name_of(which));
   add_choice(command, "--megatron", megatron, "the Megatron-LM you run (default any)", "WHICH", words);
+}
+
+void add_objective(CLI::App& command, std::optional<std::string>& objective) {
+  add_choice(command, "--objective", objective, "what is best (default step)", "WHAT", {"step", "memory", "balanced"});
+}
+
+void add_robust(CLI::App& command, bool& robust) {
+  command.add_flag("--robust", robust, "hold against the worst of every figure, not the likely one");
 }
 
 void add_trace_and_html(CLI::App& command, std::optional<std::string>& trace, std::optional<std::string>& html,
@@ -55,9 +64,8 @@ void add_plan(CommandLine& line) {
   add_job(*command, o.job);
   add_budgets(*command, o.budget, o.host_budget);
   add_megatron(*command, o.megatron);
-  add_choice(*command, "--objective", o.objective, "what is best (default step)", "WHAT",
-             reports::words_of(objective_words()));
-  command->add_flag("--robust", o.robust, "hold against the worst of every figure, not the likely one");
+  add_objective(*command, o.objective);
+  add_robust(*command, o.robust);
   add_settings(*command, o.settings);
   add_choice(*command, "--format", o.format, "only the settings, to paste", "FORM", reports::words_of(kPasteForms));
   command->add_flag("--all", o.all, "every row and column");
@@ -88,6 +96,7 @@ void add_simulate(CommandLine& line) {
   add_text(*command, "--slots", o.candidate.slots, "device slots, 2 or more (pipelined)", "D");
   add_text(*command, "--cap", o.candidate.cap, "device memory that live bytes stay below (tidal)", "BYTES");
   add_budgets(*command, o.budget, o.host_budget);
+  add_robust(*command, o.robust);
   add_settings(*command, o.settings);
   add_json(*command, o.json);
   add_text(*command, "-o", o.plan_file, "also write the slowest host's schedule as a plan", "FILE");
@@ -113,6 +122,8 @@ void add_explain(CommandLine& line) {
   add_text(*command, "--cap", o.candidate.cap, "device memory that live bytes stay below (tidal)", "BYTES");
   add_budgets(*command, o.budget, o.host_budget);
   add_megatron(*command, o.megatron);
+  add_objective(*command, o.objective);
+  add_robust(*command, o.robust);
   add_settings(*command, o.settings);
   add_json(*command, o.json);
   command->footer("Example: ebb explain models/jobs/llama3-8b-hgx-h200.yaml --phase step");

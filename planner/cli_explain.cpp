@@ -1,6 +1,7 @@
-// `ebb explain JOB [--phase P] [--megatron M]`: where the numbers come from. Without a phase: where the step goes, what
-// decides it, and what would change the answer (explain.hpp), and each phase of the job's life with its peak. For one
-// phase: what is alive at its peak, how that comes about, and the curve of live bytes over the step.
+// `ebb explain JOB [--phase P] [--megatron M] [--objective O] [--robust]`: where the numbers come from. Without a
+// phase: where the step goes, what decides it, and what would change the answer (explain.hpp), and each phase of the
+// job's life with its peak. For one phase: what is alive at its peak, how that comes about, and the curve of live bytes
+// over the step.
 #include <algorithm>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "planner/explain.hpp"
 #include "planner/life.hpp"
 #include "planner/recommend.hpp"
+#include "planner/robust.hpp"
 #include "reports/answer_json.hpp"
 #include "reports/answer_text.hpp"
 #include "reports/explain.hpp"
@@ -26,18 +28,14 @@ struct Choice {
 };
 
 /// The command line's, else what `ebb plan` recommends (or, when nothing fits, what needs least).
-Choice choose(const Job& job, const ExplainOptions& options, Megatron megatron) {
+Choice choose(const Job& job, const ExplainOptions& options, const SearchOptions& how, std::optional<Start> also_as) {
   Choice choice;
   if (options.candidate.policy) {
     choice.candidate = candidate_from(options.candidate, job);
     choice.why = "as asked for";
     if (options.phase) return choice;
   }
-  SearchOptions how;
-  how.megatron = megatron;
-  how.cures = false;
-  how.likely = true;  // as `ebb plan`, so that what does not fit needs the same here
-  const SearchResult result = shown_search(job, how);
+  const SearchResult result = shown_search(job, how, also_as);
   if (result.recommended) choice.recommended = result.candidates[*result.recommended];
   if (options.candidate.policy) return choice;
   if (choice.recommended) return {choice.recommended->candidate, "as ebb plan recommends", choice.recommended};
@@ -50,8 +48,8 @@ Choice choose(const Job& job, const ExplainOptions& options, Megatron megatron) 
 }
 
 /// With what the Megatron asked for says of it.
-Answer evaluated(const Job& job, const Candidate& candidate, Megatron megatron) {
-  Answer answer = evaluate(job, candidate);
+Answer evaluated(const Job& job, const Candidate& candidate, Megatron megatron, std::optional<Start> also_as) {
+  Answer answer = evaluate(job, candidate, also_as);
   if (accepts(megatron, candidate.policy)) return answer;
   answer.deployable = false;
   answer.reason = obstacle_of(answer, device_budget_of(job), host_budget_of(job));
@@ -71,15 +69,23 @@ std::string phase_named(std::string name) {
 }  // namespace
 
 int run_explain(const ExplainOptions& options) {
-  Megatron megatron = Megatron::any;
-  if (options.megatron) megatron = parse_megatron(*options.megatron, Place{"--megatron"});
+  SearchOptions how;
+  how.cures = false;
+  how.likely = true;  // as `ebb plan`, so that what does not fit needs the same here
+  if (options.megatron) how.megatron = parse_megatron(*options.megatron, Place{"--megatron"});
+  if (options.objective) how.objective = parse_objective(*options.objective, Place{"--objective"});
   Job job = load_job_argument(options.job, options.settings);
   set_budgets(job, options.budget, options.host_budget);
-  check(job, megatron);
+  check(job, how.megatron);
   reports::ExplainReport report;
   if (options.phase) report.phase = phase_named(*options.phase);
-  const Choice choice = choose(job, options, megatron);
-  const Answer answer = evaluated(job, choice.candidate, megatron);
+  std::optional<Start> also_as;
+  if (options.robust) {
+    also_as = job.checkpoint.start;
+    job = at_its_worst(job, report.worst_case);
+  }
+  const Choice choice = choose(job, options, how, also_as);
+  const Answer answer = evaluated(job, choice.candidate, how.megatron, also_as);
   const Life life = life_of(job, answer);
   report.header = header_of(job);
   report.candidate = report_of(answer);
@@ -92,7 +98,7 @@ int run_explain(const ExplainOptions& options) {
       throw InputError(Place{"--phase"}, "this job has no phase \"" + *report.phase + "\"",
                        "ebb explain without --phase lists those it has");
   } else {
-    report.explanation = explain(job, answer, choice.recommended, megatron);
+    report.explanation = explain(job, answer, choice.recommended, how, also_as);
   }
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return 0;

@@ -67,7 +67,10 @@ std::string plan_command(const FitOptions& options, FitGoal goal, const FitLimit
 
 std::optional<reports::FitPoint> point_report(const std::optional<FitPoint>& point) {
   if (!point) return std::nullopt;
-  reports::FitPoint report{.value = point->value, .candidate = std::nullopt, .obstacle = point->obstacle};
+  reports::FitPoint report{.value = point->value,
+                           .candidate = std::nullopt,
+                           .obstacle = point->obstacle,
+                           .decides = std::string(name_of(point->stop))};
   if (point->answer) report.candidate = report_of(*point->answer);
   return report;
 }

@@ -29,8 +29,8 @@ void check_megatron(std::string_view value, const Place& place) { parse_megatron
 
 constexpr std::array kVariables = {
     Variable{"EBB_BUDGET", "--budget", "device memory a GPU may use, where --budget does not say", check_size},
-    Variable{"EBB_HOST_BUDGET", "--host-budget", "pinned memory a host may use, where --host-budget does not say",
-             check_size},
+    Variable{"EBB_HOST_BUDGET", "--host-budget",
+             "memory of a host that the job may use, where --host-budget does not say", check_size},
     Variable{"EBB_MEGATRON", "--megatron", "the Megatron-LM you run, where --megatron does not say", check_megatron}};
 
 const reports::ProgramFacts& facts() {

@@ -38,6 +38,7 @@ struct SimulateOptions {
   CandidateOptions candidate;
   std::optional<std::string> plan, cluster;
   std::optional<std::string> budget, host_budget;
+  bool robust = false;
   bool json = false;
   bool life = false;  // all parts of the job's life instead of its phases
   std::optional<std::string> gpus;
@@ -78,6 +79,8 @@ struct ExplainOptions {
   std::optional<std::string> phase;
   CandidateOptions candidate;
   std::optional<std::string> budget, host_budget, megatron;
+  std::optional<std::string> objective;  // by which the candidate is chosen
+  bool robust = false;
   Settings settings;
   bool json = false;
 };

@@ -25,8 +25,10 @@ std::string simulate_command(const PlanOptions& options, const reports::Candidat
       .add("--chunk-size-mb", pick.chunk_size_mb)
       .add("--fraction", pick.fraction)
       .add("--slots", pick.slots)
+      .add("--cap", pick.cap)
       .add("--budget", options.budget)
       .add("--host-budget", options.host_budget)
+      .add("--robust", options.robust)
       .add("--set", options.settings)
       .text();
 }
@@ -80,7 +82,7 @@ int run_plan(const PlanOptions& options) {
   if (options.robust) job = at_its_worst(job, report.worst_case);
 
   how.likely = true;
-  how.front = options.json || options.html_file;
+  how.front = how.resume = options.json || options.html_file;
   const SearchResult result = shown_search(job, how, options.robust ? std::optional(start) : std::nullopt);
   report.header = header_of(job);
   report.recommended = result.recommended;

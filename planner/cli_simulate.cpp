@@ -15,6 +15,7 @@
 #include "planner/host_plans.hpp"
 #include "planner/html_report.hpp"
 #include "planner/prediction.hpp"
+#include "planner/robust.hpp"
 #include "reports/answer_json.hpp"
 #include "reports/answer_text.hpp"
 #include "reports/plan_times.hpp"
@@ -33,6 +34,7 @@ void require_plan_options(const SimulateOptions& o) {
                                                  {"--cap", o.candidate.cap.has_value()},
                                                  {"--budget", o.budget.has_value()},
                                                  {"--host-budget", o.host_budget.has_value()},
+                                                 {"--robust", o.robust},
                                                  {"--life", o.life},
                                                  {"--gpus", o.gpus.has_value()},
                                                  {"-o", o.plan_file.has_value()},
@@ -120,13 +122,18 @@ int run_simulate(const SimulateOptions& options) {
   set_budgets(job, options.budget, options.host_budget);
   if (options.gpus) job.parallel.gpus = parse_gpus(*options.gpus);
   check(job);
+  if (options.robust && options.html_file)
+    throw InputError({"--robust"}, "the page of one policy does not say what was assumed at its worst",
+                     "leave out --html, or write the page of ebb plan --robust");
   const Candidate candidate = candidate_from(options.candidate, job);
+  reports::SimulateReport report;
+  const Start start = job.checkpoint.start;
+  if (options.robust) job = at_its_worst(job, report.worst_case);
   if (options.life) return simulate_life(options, job, candidate);
   const Answer answer = [&] {
     const Activity activity("simulation");
-    return evaluate(job, candidate);
+    return evaluate(job, candidate, start);
   }();
-  reports::SimulateReport report;
   report.header = header_of(job);
   report.candidate = report_of(answer);
   const Life life = life_of(job, answer);

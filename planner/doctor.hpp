@@ -32,7 +32,7 @@ struct HostNeed {
   std::int64_t hosts = 1;
   std::int64_t ranks = 1;  // of a host
   Bytes pinned{0};         // of a host
-  Bytes pageable{0};       // of a host, besides
+  Bytes pageable{0};       // of a host, besides: both together are what must fit (host_demand.hpp)
   Bytes checkpoint{0};     // of the whole job, on disk
   std::string gpu;         // of the job's cluster: "H200"
   BytesPerSecond h2d{0};   // that the plan's times count on, one GPU alone

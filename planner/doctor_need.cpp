@@ -6,7 +6,6 @@
 
 #include "models/quantity_text.hpp"
 #include "planner/constraints.hpp"
-#include "planner/life.hpp"
 #include "planner/life_host.hpp"
 #include "planner/ranks.hpp"
 #include "planner/search.hpp"
@@ -42,12 +41,8 @@ std::optional<HostNeed> host_need(const Job& job) {
   for (const std::string& flag : answer->flags) need.policy += " " + flag;
   need.ranks = std::min(job.cluster.gpus_per_host, job.parallel.gpus);
   need.hosts = (job.parallel.gpus + need.ranks - 1) / need.ranks;
-  Bytes most{0};
-  for (const LifePhase& phase : life_of(job, *answer).phases) {
-    need.pinned = std::max(need.pinned, phase.host.pinned_per_host);
-    most = std::max(most, phase.host.pinned_per_host + phase.host.pageable_per_host);
-  }
-  need.pageable = most - need.pinned;
+  need.pinned = answer->host_pinned_per_host;
+  need.pageable = answer->host_pageable_per_host;
   need.checkpoint = checkpoint_bytes(job);
   need.gpu = job.cluster.gpu.name;
   need.h2d = job.cluster.host_link.h2d.value;

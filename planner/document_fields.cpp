@@ -69,7 +69,8 @@ void read(const JsonValue& json, reports::Candidate& c) {
   Fields(json)
       .key("host_pinned_bytes_per_rank", c.host_pinned_per_rank)
       .key("host_pinned_bytes_per_host", c.host_pinned_per_host)
-      .key("host_pageable_bytes_per_host", c.host_pageable_per_host);
+      .key("host_pageable_bytes_per_host", c.host_pageable_per_host)
+      .key("host_deciding_phase", c.host_deciding_phase);
   Fields(json)
       .key("optimizer_seconds", c.optimizer)
       .key("step_seconds", c.step)

@@ -182,9 +182,11 @@ SlowestRank Evaluator::slowest(const Candidate& candidate) {
 
 namespace {
 
-/// What torch would hold at most if this phase were the only one.
+/// What torch would hold at most if this phase were the only one. Under `windowed`, whose pools do not share
+/// (reserve_margin.hpp), what forward and backward left behind stays beside what the step needs.
 Bytes reserved_in(const PhaseSummary& phase, bool in_step, Policy policy, DeviceUse use) {
-  use.forward_backward = in_step ? use.always : phase.peak_allocated;
+  if (!in_step) use.forward_backward = phase.peak_allocated;
+  if (in_step && policy != Policy::windowed) use.forward_backward = use.always;
   use.step = in_step ? phase.peak_held : use.always;
   return reserved_bound(policy, use);
 }
@@ -228,18 +230,28 @@ void merge_first_steps(const RankModel& rank, Seconds optimizer, Seconds step, A
   answer.first_steps_pinned = std::max(answer.first_steps_pinned, steps.pinned_in_first + steps.pinned_in_second);
 }
 
-/// A checkpoint's load and save, where they need more than the steps.
+/// What a checkpoint's load and save hold.
 void merge_checkpoint(const RankModel& rank, Answer& answer) {
-  const Candidate& candidate = answer.candidate;
-  const auto merge = [&](Phase phase, Bytes peak) {
-    const Bytes bound = bound_of_moment(peak);
+  PartBounds& bounds = answer.part_bounds;
+  const auto of_load = [&](Start start) { return bound_of_moment(load_peak(rank, answer.candidate, start)); };
+  const Start start = rank.job->checkpoint.start;
+  bounds.resume = std::max(bounds.resume, of_load(Start::resume));
+  if (start != Start::fresh) bounds.load = std::max(bounds.load, of_load(start));
+  if (save_allocates(*rank.job, answer.candidate))
+    bounds.save = std::max(bounds.save, bound_of_moment(save_peak(rank, answer.candidate)));
+}
+
+/// The largest of the parts, and which it is; where two need the same, the steps decide.
+void set_reserved(Answer& answer) {
+  const PartBounds& bounds = answer.part_bounds;
+  answer.device_reserved = bounds.steps;
+  const auto raise = [&](Phase phase, Bytes bound) {
     if (bound <= answer.device_reserved) return;
     answer.device_reserved = bound;
     answer.decides = phase;
   };
-  const Start start = rank.job->checkpoint.start;
-  if (start != Start::fresh) merge(Phase::load, load_peak(rank, candidate, start));
-  if (save_allocates(*rank.job, candidate)) merge(Phase::save, save_peak(rank, candidate));
+  raise(Phase::load, bounds.load);
+  raise(Phase::save, bounds.save);
 }
 
 /// The maximum of what the answer has and this rank needs.
@@ -256,11 +268,7 @@ void add_rank(const RankModel& rank, const Plan& plan, const StepSummary& summar
     answer.device_terms = terms_between_steps(plan);
   }
   answer.device_between_steps = std::max(answer.device_between_steps, use.always + use.leaving + use.released);
-  const Bytes in_steps = reserved_bound(policy, use);
-  if (in_steps > answer.device_reserved) {
-    answer.device_reserved = in_steps;
-    answer.decides = Phase::step;
-  }
+  answer.part_bounds.steps = std::max(answer.part_bounds.steps, reserved_bound(policy, use));
   merge_checkpoint(rank, answer);
 }
 
@@ -282,6 +290,7 @@ Answer Evaluator::answer_on(const Candidate& candidate, std::span<const std::siz
       add_rank(ranks_.ranks()[models[cls]], plans_[cls], summaries_[cls], answer);
     }
   }
+  set_reserved(answer);
   answer.reserving_ranks = reserving(bounds);
   add_host(answer);
   for (PhaseAnswer& phase : answer.phases) phase.host_pinned = answer.host_pinned_per_rank;

@@ -10,11 +10,12 @@
 #include <mutex>
 #include <optional>
 #include <span>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "models/timeline.hpp"
 #include "planner/bounds.hpp"
+#include "planner/host_demand.hpp"
 #include "planner/hosts.hpp"
 #include "planner/ranks.hpp"
 #include "planner/reserved.hpp"
@@ -62,8 +63,8 @@ class Evaluator {
   /// The same; also fills in device_reserved_likely, and where the budget is too small takes back fits_device and looks
   /// for the least that would do.
   void replay_allocator(Answer& answer) const;
-  /// What a run of the job needs when it is resumed some day, in device_resume: the load itself, and
-  /// where the steps after it do not run within the budget, what would do.
+  /// Fills in device_resume: what replay_allocator() would make of device_reserved if the job began with a load of
+  /// optimizer state, from the same bounds and the same replay. After replay_allocator().
   void replay_resume(Answer& answer) const;
 
   /// The plan of the rank that answer() finds slowest, and what the simulation says of it.
@@ -72,8 +73,8 @@ class Evaluator {
   const std::vector<RankModel>& ranks() const { return ranks_.ranks(); }
   const HostSet& hosts() const { return hosts_; }
 
-  /// Pinned and pageable bytes of the rank that needs most of each.
-  HostBytes host(const Candidate& candidate);
+  /// What must fit into a host's memory.
+  const HostDemand& host(const Candidate& candidate);
   bool fits_host(const Candidate& candidate);
 
  private:
@@ -81,9 +82,16 @@ class Evaluator {
   std::vector<std::size_t> hosts_of(std::span<const std::size_t> ranks) const;
   Answer answer_on(const Candidate& candidate, std::span<const std::size_t> hosts);
   std::vector<std::size_t> reserving(const std::map<std::size_t, Bytes>& bounds) const;
-  std::optional<PredictedMemory> replayed(std::size_t rank, const Candidate& candidate) const;
+  /// Of the ranks that may decide: what a life that begins so needs of the device.
+  struct Replayed {
+    bool within_budget = true;
+    Bytes needed{0};  // of the allocator
+    Bytes likely{0};  // what it holds once steps repeat
+    Bytes peak{0};    // allocated, in a later step
+  };
+  Replayed replay(const Answer& answer, Start start) const;
+  std::optional<PredictedMemory> replayed(std::size_t rank, const Candidate& candidate, Start start) const;
   void add_host(Answer& answer);
-  Bytes pinned_per_socket(Bytes per_rank) const;
   Bytes socket_memory() const;
   void simulate(std::size_t host, const Candidate& candidate);
   void find_deciding();
@@ -95,10 +103,10 @@ class Evaluator {
   std::vector<std::size_t> deciding_;  // ranks
   std::vector<RankBounds> bounds_;     // of deciding ranks
   double resident_step_ = 0;           // seconds
-  std::map<Candidate, HostBytes> host_;
+  std::map<Candidate, HostDemand> host_;
   // Within the budget, by rank: rows are replayed in threads of their own.
   mutable std::mutex replays_mutex_;
-  mutable std::map<std::pair<std::size_t, Candidate>, std::optional<PredictedMemory>> replays_;
+  mutable std::map<std::tuple<std::size_t, Candidate, Start>, std::optional<PredictedMemory>> replays_;
   // Reused from candidate to candidate; by class of the host simulated last.
   sim::Simulator simulator_;
   sim::HostRuns runs_;

@@ -4,9 +4,7 @@
 #include <map>
 #include <optional>
 
-#include "planner/checkpoint_tensors.hpp"
 #include "planner/evaluator.hpp"
-#include "planner/reserve_margin.hpp"
 #include "planner/reserved.hpp"
 
 namespace ebb {
@@ -43,12 +41,13 @@ std::vector<std::size_t> Evaluator::reserving(const std::map<std::size_t, Bytes>
 }
 
 bool Evaluator::runs_within_budget(const Answer& answer) const {
-  return std::all_of(answer.reserving_ranks.begin(), answer.reserving_ranks.end(),
-                     [&](std::size_t rank) { return replayed(rank, answer.candidate).has_value(); });
+  return std::all_of(answer.reserving_ranks.begin(), answer.reserving_ranks.end(), [&](std::size_t rank) {
+    return replayed(rank, answer.candidate, job_->checkpoint.start).has_value();
+  });
 }
 
-std::optional<PredictedMemory> Evaluator::replayed(std::size_t rank, const Candidate& candidate) const {
-  const std::pair<std::size_t, Candidate> key{rank, candidate};
+std::optional<PredictedMemory> Evaluator::replayed(std::size_t rank, const Candidate& candidate, Start start) const {
+  const std::tuple key{rank, candidate, start};
   {
     const std::lock_guard lock(replays_mutex_);
     const auto known = replays_.find(key);
@@ -56,7 +55,7 @@ std::optional<PredictedMemory> Evaluator::replayed(std::size_t rank, const Candi
   }
   // Megabytes of events: fresh memory for each trace would cost as much as writing them.
   thread_local AllocationTrace trace;
-  allocation_trace_into(ranks_.ranks()[rank], candidate, {}, trace);
+  allocation_trace_into(ranks_.ranks()[rank], candidate, {.start = start}, trace);
   const std::optional<PredictedMemory> memory = replay_within(trace, device_budget_of(*job_), options_of(*job_));
   const std::lock_guard lock(replays_mutex_);
   return replays_.emplace(key, memory).first->second;
@@ -76,49 +75,47 @@ Bytes least_capacity(const AllocationTrace& trace, const ReservedOptions& option
 
 }  // namespace
 
-void Evaluator::replay_allocator(Answer& answer) const {
+Evaluator::Replayed Evaluator::replay(const Answer& answer, Start start) const {
   const Bytes budget = device_budget_of(*job_);
   const ReservedOptions options = options_of(*job_);
-  Bytes peak{0};
+  Replayed all;
   for (const std::size_t index : answer.reserving_ranks) {
-    const RankModel& rank = ranks_.ranks()[index];
     Bytes needed{0};
     Bytes likely{0};
-    if (const auto memory = replayed(index, answer.candidate)) {
+    if (const auto memory = replayed(index, answer.candidate, start)) {
       likely = memory->reserved;
-      peak = std::max(peak, memory->peak_allocated);
       needed = memory->peak_reserved;
+      all.peak = std::max(all.peak, memory->peak_allocated);
     } else {
-      const AllocationTrace trace = allocation_trace(rank, answer.candidate);
+      const AllocationTrace trace = allocation_trace(ranks_.ranks()[index], answer.candidate, {.start = start});
       const auto unlimited = replay_within(trace, kUnlimited, options).value_or(PredictedMemory{});
       needed = least_capacity(trace, options, budget, std::max(unlimited.peak_reserved, budget + Bytes{1}));
-      likely = std::min(unlimited.reserved, needed);
-      peak = std::max(peak, unlimited.peak_allocated);
-      answer.fits_device = false;
+      const PredictedMemory at_least = replay_within(trace, needed, options).value_or(unlimited);
+      likely = std::min(at_least.reserved, needed);
+      all.peak = std::max(all.peak, at_least.peak_allocated);
+      all.within_budget = false;
     }
-    answer.device_reserved_likely = std::max(answer.device_reserved_likely, likely);
-    answer.device_reserved = std::max(answer.device_reserved, needed);
+    all.likely = std::max(all.likely, likely);
+    all.needed = std::max(all.needed, needed);
   }
-  if (peak.value > 0) answer.device_peak = peak;
+  return all;
+}
+
+void Evaluator::replay_allocator(Answer& answer) const {
+  const Replayed all = replay(answer, job_->checkpoint.start);
+  if (!all.within_budget) answer.fits_device = false;
+  answer.device_reserved_likely = std::max(answer.device_reserved_likely, all.likely);
+  answer.device_reserved = std::max(answer.device_reserved, all.needed);
+  if (all.peak.value > 0) answer.device_peak = all.peak;
 }
 
 void Evaluator::replay_resume(Answer& answer) const {
-  const Bytes budget = device_budget_of(*job_);
-  const ReservedOptions options = options_of(*job_);
-  for (const std::size_t index : answer.reserving_ranks) {
-    const RankModel& rank = ranks_.ranks()[index];
-    Bytes needed = bound_of_moment(load_peak(rank, answer.candidate, Start::resume));
-    answer.device_resume = std::max(answer.device_resume, needed);
-    // Even if steps could use nothing of what the load leaves behind, there is room for both.
-    if (!answer.fits_device || answer.device_reserved + needed <= budget) continue;
-    const AllocationTrace trace = allocation_trace(rank, answer.candidate, {.start = Start::resume});
-    if (!replay_within(trace, budget, options)) {
-      const auto unlimited = replay_within(trace, kUnlimited, options).value_or(PredictedMemory{});
-      needed = std::max(needed,
-                        least_capacity(trace, options, budget, std::max(unlimited.peak_reserved, budget + Bytes{1})));
-    }
-    answer.device_resume = std::max(answer.device_resume, needed);
+  if (job_->checkpoint.start == Start::resume) {
+    answer.device_resume = answer.device_reserved;
+    return;
   }
+  const PartBounds& bounds = answer.part_bounds;
+  answer.device_resume = std::max({bounds.steps, bounds.save, bounds.resume, replay(answer, Start::resume).needed});
 }
 
 }  // namespace ebb

@@ -31,7 +31,7 @@ std::string text_of(const Candidate& candidate) {
 }
 
 reports::Explanation explain(const Job& job, const Answer& answer, const std::optional<Answer>& recommended,
-                             Megatron megatron) {
+                             const SearchOptions& how, std::optional<Start> also_as) {
   Evaluator evaluator(job);
   reports::Explanation result;
   const SlowestRank slowest = evaluator.slowest(answer.candidate);
@@ -43,7 +43,7 @@ reports::Explanation explain(const Job& job, const Answer& answer, const std::op
   result.neighbours = neighbours_of(evaluator, answer);
   result.shard = shard_limit(evaluator, answer.candidate);
   result.tide = tide_of(evaluator, answer);
-  result.what_ifs = what_ifs(job, recommended, megatron);
+  result.what_ifs = what_ifs(job, recommended, how, also_as);
   return result;
 }
 

@@ -23,9 +23,9 @@ inline constexpr std::size_t kMostPathSegments = 12;
 inline constexpr std::size_t kMostPathOperations = 1000;
 
 /// `answer`: of the candidate to explain. `recommended`: what search() recommends for the job, with which the what-ifs
-/// are compared; nullopt: nothing. `megatron`: the one that was searched for. Preconditions: check(job, megatron)
-/// passed, the candidate is in range. Deterministic.
+/// are compared; nullopt: nothing. `how`: what was searched for; `also_as`: the job is at its worst (robust.hpp), and
+/// this its own start. Preconditions: check(job, how.megatron) passed, the candidate is in range. Deterministic.
 reports::Explanation explain(const Job& job, const Answer& answer, const std::optional<Answer>& recommended,
-                             Megatron megatron = Megatron::any);
+                             const SearchOptions& how = {}, std::optional<Start> also_as = std::nullopt);
 
 }  // namespace ebb

@@ -37,6 +37,7 @@ reports::ShardLimit shard_limit(const Evaluator& evaluator, const Candidate& can
 /// None where the job cannot run it.
 std::optional<reports::Tide> tide_of(Evaluator& evaluator, const Answer& answer);
 
-std::vector<reports::WhatIf> what_ifs(const Job& job, const std::optional<Answer>& recommended, Megatron megatron);
+std::vector<reports::WhatIf> what_ifs(const Job& job, const std::optional<Answer>& recommended,
+                                      const SearchOptions& how, std::optional<Start> also_as);
 
 }  // namespace ebb

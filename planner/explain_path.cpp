@@ -53,25 +53,40 @@ bool both_ways(Policy policy) {
   return policy == Policy::windowed || policy == Policy::pipelined || policy == Policy::tidal;
 }
 
-LinkUse link_use(const Plan& plan, const std::vector<PathOp>& path) {
-  if (both_ways(plan.candidate.policy)) return LinkUse::both_ways;
+/// Time of the path's copies, by direction.
+struct CopyTimes {
   Ticks in{0};
   Ticks out{0};
+
+  /// Neither direction takes twice as long as the other.
+  bool alike() const { return std::min(in, out) * 2 > std::max(in, out); }
+};
+
+CopyTimes copy_times(const Plan& plan, const std::vector<PathOp>& path) {
+  CopyTimes times;
   for (const PathOp& step : path) {
     const OpKind kind = plan.ops[step.op.index].kind;
-    if (kind == OpKind::copy_h2d) in += step.end - step.start;
-    if (kind == OpKind::copy_d2h) out += step.end - step.start;
+    if (kind == OpKind::copy_h2d) times.in += step.end - step.start;
+    if (kind == OpKind::copy_d2h) times.out += step.end - step.start;
   }
-  return in >= out ? LinkUse::to_device : LinkUse::to_host;
+  return times;
 }
 
 std::string link_figure(const Job& job, const Plan& plan, const std::vector<PathOp>& path) {
-  const LinkUse use = link_use(plan, path);
-  const LinkLimit limit = link_limit(job.cluster, ranks_per_host(job), use);
-  const char* way = use == LinkUse::both_ways ? "both ways together" : use == LinkUse::to_device ? "in" : "out";
   const std::int64_t ranks = ranks_per_host(job);
   const std::string shared = ranks == 1 ? "" : fmt::format(" a GPU while all {} of a host copy", ranks);
-  return fmt::format("{} {}{} ({}: {})", format_bandwidth(limit.rate), way, shared, limit.figure, limit.source);
+  const auto limit = [&](LinkUse use) { return link_limit(job.cluster, ranks, use); };
+  const auto one = [&](LinkUse use, const char* way) {
+    const LinkLimit of = limit(use);
+    return fmt::format("{} {}{} ({}: {})", format_bandwidth(of.rate), way, shared, of.figure, of.source);
+  };
+  if (both_ways(plan.candidate.policy)) return one(LinkUse::both_ways, "both ways together");
+  const CopyTimes times = copy_times(plan, path);
+  if (!times.alike()) return times.in > times.out ? one(LinkUse::to_device, "in") : one(LinkUse::to_host, "out");
+  const LinkLimit in = limit(LinkUse::to_device);
+  const LinkLimit out = limit(LinkUse::to_host);
+  return fmt::format("in and out by turns, {} in and {} out{} ({}: {}; {}: {})", format_bandwidth(in.rate),
+                     format_bandwidth(out.rate), shared, in.figure, in.source, out.figure, out.source);
 }
 
 /// Adam's own rate where Adam takes most of the kernels' time.

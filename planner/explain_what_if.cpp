@@ -8,6 +8,7 @@
 #include "models/quantity_text.hpp"
 #include "planner/constraints.hpp"
 #include "planner/explain_parts.hpp"
+#include "planner/robust.hpp"
 
 namespace ebb {
 
@@ -78,7 +79,8 @@ std::string first_problem(const InputError& error) {
   return text.substr(0, text.find('\n'));
 }
 
-reports::WhatIf outcome_of(const Job& job, const Change& change, const std::optional<Answer>& now, Megatron megatron) {
+reports::WhatIf outcome_of(const Job& job, const Change& change, const std::optional<Answer>& now,
+                           const SearchOptions& how, std::optional<Start> also_as) {
   reports::WhatIf result;
   result.change = change.text;
   result.note = change.refused;
@@ -86,9 +88,10 @@ reports::WhatIf outcome_of(const Job& job, const Change& change, const std::opti
   Job changed = job;
   change.apply(changed);
   try {
-    check(changed, megatron);
+    check(changed, how.megatron);
     // Replayed like `ebb plan`: by bounds alone what does not fit would seem to lack less than it does.
-    const SearchResult found = search(changed, {.megatron = megatron, .cures = false, .likely = true});
+    const SearchOptions options{.megatron = how.megatron, .objective = how.objective, .cures = false, .likely = true};
+    const SearchResult found = also_as ? search_robustly(changed, *also_as, options) : search(changed, options);
     result.differs = found.recommended.has_value() != now.has_value();
     if (!found.recommended) {
       result.note = "nothing fits: " + found.shortfall;
@@ -108,12 +111,14 @@ reports::WhatIf outcome_of(const Job& job, const Change& change, const std::opti
 
 }  // namespace
 
-std::vector<reports::WhatIf> what_ifs(const Job& job, const std::optional<Answer>& recommended, Megatron megatron) {
+std::vector<reports::WhatIf> what_ifs(const Job& job, const std::optional<Answer>& recommended,
+                                      const SearchOptions& how, std::optional<Start> also_as) {
   const std::vector<Change> changes = changes_of(job);
   std::vector<std::future<reports::WhatIf>> running;
   running.reserve(changes.size());
   for (const Change& change : changes)
-    running.push_back(std::async(std::launch::async, [&] { return outcome_of(job, change, recommended, megatron); }));
+    running.push_back(
+        std::async(std::launch::async, [&] { return outcome_of(job, change, recommended, how, also_as); }));
   std::vector<reports::WhatIf> results;
   results.reserve(running.size());
   for (std::future<reports::WhatIf>& result : running) results.push_back(result.get());

@@ -6,8 +6,10 @@
 #include <array>
 #include <future>
 #include <map>
+#include <utility>
 
 #include "models/errors.hpp"
+#include "models/quantity_text.hpp"
 #include "planner/answers.hpp"
 #include "planner/compute_model.hpp"
 #include "planner/constraints.hpp"
@@ -36,6 +38,24 @@ constexpr std::int64_t kNeighbours = 3;
 
 std::string_view name_of(FitGoal goal) {
   return std::find_if(kGoals.begin(), kGoals.end(), [&](const GoalWord& known) { return known.goal == goal; })->word;
+}
+
+std::string_view name_of(FitStop stop) {
+  switch (stop) {
+    case FitStop::nothing:
+      return "";
+    case FitStop::rule:
+      return "rule";
+    case FitStop::policy:
+      return "policy";
+    case FitStop::device_budget:
+      return "device-budget";
+    case FitStop::host_budget:
+      return "host-budget";
+    case FitStop::numa:
+      return "numa";
+  }
+  return "";
 }
 
 std::vector<std::string> fit_goal_words(bool largest) {
@@ -86,10 +106,18 @@ std::optional<Answer> nearest_of(const SearchResult& result, std::optional<Polic
   return nearest;
 }
 
+FitStop stop_of(const std::optional<Answer>& nearest, Bytes host_budget) {
+  if (!nearest) return FitStop::policy;
+  if (!nearest->fits_device) return FitStop::device_budget;
+  return nearest->host_needed() > host_budget ? FitStop::host_budget : FitStop::numa;
+}
+
 FitPoint point_of(const Job& job, std::int64_t value, Megatron megatron) {
   const SearchResult result = search(job, {.megatron = megatron, .cures = false, .likely = true});
-  if (result.recommended) return {value, result.candidates[*result.recommended], ""};
-  return {value, nearest_of(result, job.offload.policy), result.shortfall};
+  if (result.recommended) return {value, result.candidates[*result.recommended], "", FitStop::nothing};
+  std::optional<Answer> nearest = nearest_of(result, job.offload.policy);
+  const FitStop stop = stop_of(nearest, result.host_budget);
+  return {value, std::move(nearest), result.shortfall, stop};
 }
 
 class Boundary {
@@ -173,9 +201,13 @@ std::int64_t Boundary::first_that_fits() {
 }
 
 std::optional<FitPoint> Boundary::point(std::int64_t index) const {
-  if (index < 0 || index >= axis_.size()) return std::nullopt;
-  FitPoint broken{.value = axis_.at(index), .answer = std::nullopt, .obstacle = ""};
+  const bool on_axis = index >= 0 && index < axis_.size();
+  FitPoint broken;
+  broken.value = on_axis ? axis_.at(index) : axis_.beyond(index < 0);
+  broken.stop = FitStop::rule;
+  if (broken.value == 0) return std::nullopt;
   const std::optional<Job> job = job_at(job_, goal_, broken.value, broken.obstacle);
+  if (job && !on_axis) return std::nullopt;  // no rule forbids it: it is only further than fit looks
   return job ? point_of(*job, broken.value, megatron_) : broken;
 }
 
@@ -187,7 +219,7 @@ FitLimit largest(const Job& job, FitGoal goal, Megatron megatron, const FitAxis&
                                                      : job.batch.micro;
   Boundary boundary(limited, goal, megatron, axis);
   const std::int64_t last = boundary.last_that_fits(axis.index_of(own));
-  return {offload, boundary.point(last), boundary.point(last + 1)};
+  return {offload, last < 0 ? std::nullopt : boundary.point(last), boundary.point(last + 1)};
 }
 
 FitLimit fewest_gpus(const Job& job, Megatron megatron, const FitAxis& axis, bool offload) {
@@ -195,7 +227,18 @@ FitLimit fewest_gpus(const Job& job, Megatron megatron, const FitAxis& axis, boo
   if (!offload) limited.offload = {.policy = Policy::resident};
   Boundary boundary(limited, FitGoal::gpus, megatron, axis);
   const std::int64_t first = boundary.first_that_fits();
-  return {offload, boundary.point(first), boundary.point(first - 1)};
+  return {offload, first == axis.size() ? std::nullopt : boundary.point(first), boundary.point(first - 1)};
+}
+
+/// Why this schedule: of all of them, not of the one policy that was searched for.
+FitPoint with_reason(FitPoint point, const Job& job) {
+  if (point.stop == FitStop::nothing)
+    point.answer->reason = fmt::format(
+        "{} needs the least memory of a host of the schedules {} and that fit: {}{}, {} of it pinned",
+        name_of(point.answer->candidate.policy), job.offload.policy ? "that the job asks for" : "that you can deploy",
+        format_bytes(point.answer->host_needed()), when_host_decided(*point.answer),
+        format_bytes(point.answer->host_pinned_per_host));
+  return point;
 }
 
 /// Chunk sizes and slots do not change what lies on the host, so policies and fractions are tried, least first.
@@ -206,13 +249,10 @@ FitLimit least_host_memory(const Job& job, Megatron megatron) {
   };
   std::vector<Part> parts;
   Answers answers(job, megatron);
-  const std::int64_t ranks = std::min(job.cluster.gpus_per_host, job.parallel.gpus);
   for (const Policy policy : kPolicies) {
     if (!answers.deployable(policy) || (job.offload.policy && policy != *job.offload.policy)) continue;
-    for (const Family& family : answers.families(policy)) {
-      const HostBytes bytes = answers.evaluator().host(family.front());
-      parts.push_back({(bytes.pinned + bytes.pageable) * ranks, family.front()});
-    }
+    for (const Family& family : answers.families(policy))
+      parts.push_back({answers.evaluator().host(family.front()).per_host, family.front()});
   }
   std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.bytes < b.bytes; });
   const auto limited_to = [&](const Candidate& candidate) {
@@ -226,7 +266,7 @@ FitLimit least_host_memory(const Job& job, Megatron megatron) {
   for (const Part& part : parts) {
     const Job limited = limited_to(part.candidate);
     if (anything_fits(limited, megatron)) {
-      limit.fits = point_of(limited, part.bytes.value, megatron);
+      limit.fits = with_reason(point_of(limited, part.bytes.value, megatron), job);
       break;
     }
     limit.breaks = point_of(limited, part.bytes.value, megatron);

@@ -107,6 +107,11 @@ FitAxis::FitAxis(const Job& job, FitGoal goal) {
   count_ = ((layers ? kMostLayers : kMostSequence) - first_) / step_ + 1;
 }
 
+std::int64_t FitAxis::beyond(bool below) const {
+  if (listed_.empty()) return below ? std::max<std::int64_t>(first_ - step_, 0) : at(count_ - 1) + step_;
+  return below ? listed_.front() / 2 : listed_.back() * 2;
+}
+
 std::int64_t FitAxis::index_of(std::int64_t value) const {
   if (listed_.empty()) return std::clamp<std::int64_t>((value - first_) / step_, 0, count_ - 1);
   const auto above = std::upper_bound(listed_.begin(), listed_.end(), value);

@@ -18,6 +18,9 @@ class FitAxis {
   std::int64_t at(std::int64_t index) const { return listed_.empty() ? first_ + index * step_ : listed_[index]; }
   /// The last index whose value is not above `value`; 0 when all are.
   std::int64_t index_of(std::int64_t value) const;
+  /// A value past the last one or, `below`, before the first one, which a rule forbids: twice or half of it where
+  /// values are listed, otherwise the next in steps. 0: there is none.
+  std::int64_t beyond(bool below) const;
   std::int64_t step() const { return listed_.empty() ? step_ : 0; }
 
  private:

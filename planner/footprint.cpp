@@ -79,6 +79,7 @@ Footprint footprint_of(const Job& job, const StageLayout& stage, Numel owned) {
   Numel padded{0};
   for (const BufferLayout& buffer : stage.buffers) padded += buffer.numel;
   footprint.resident.push_back({"gradients", bytes_of(padded, size_of(job.precision.grads)), Role::grads});
+  footprint.built = footprint.resident_total();
   add_workspaces(job, footprint.resident);
   const StageActivations alive = stage_activations(job, stage);
   if (alive.shared_buffer.value > 0) footprint.resident.push_back({"gather and score buffer", alive.shared_buffer});

@@ -22,11 +22,12 @@ struct Term {
 
 struct Footprint {
   std::vector<Term> resident;  // alive between steps, without optimizer state: parameters, gradients, workspaces, ...
-  Bytes lazy_columns{0};       // column-wise copies of FP8 weights that forward makes and a step's quantisation drops
-  Bytes activations{0};        // highest saved activations of forward: all micro-batches in flight of this stage
-  Bytes logits{0};             // on top at the highest moment: output layer and loss temporaries, or one layer's
-                               // gradients (activations.hpp, StageActivations::turn)
-  Bytes step_temporaries{0};   // fp32 copies of bf16 or fp16 gradients, alive from finalize to the next zero_grad
+  Bytes built{0};         // of them what building the model allocates: all that is there when a checkpoint is loaded
+  Bytes lazy_columns{0};  // column-wise copies of FP8 weights that forward makes and a step's quantisation drops
+  Bytes activations{0};   // highest saved activations of forward: all micro-batches in flight of this stage
+  Bytes logits{0};        // on top at the highest moment: output layer and loss temporaries, or one layer's
+                          // gradients (activations.hpp, StageActivations::turn)
+  Bytes step_temporaries{0};  // fp32 copies of bf16 or fp16 gradients, alive from finalize to the next zero_grad
   Bytes resident_total() const {
     Bytes sum{0};
     for (const Term& term : resident) sum += term.bytes;

@@ -41,7 +41,8 @@ struct Point {
 
 class FrontSearch {
  public:
-  explicit FrontSearch(Answers& answers) : answers_(answers), fixed_(answers.job().offload.policy) {}
+  FrontSearch(Answers& answers, bool resume)
+      : answers_(answers), resume_(resume), fixed_(answers.job().offload.policy) {}
   std::vector<Answer> run();
 
  private:
@@ -67,6 +68,7 @@ class FrontSearch {
   void take(const Candidate& candidate);
 
   Answers& answers_;
+  bool resume_;
   std::optional<Policy> fixed_;
   std::priority_queue<Node> heap_;
   std::vector<Answer> known_;  // nothing known beat these when they were found
@@ -122,12 +124,12 @@ std::vector<Answer> FrontSearch::run() {
   std::vector<Answer> front = front_of(std::move(known_), fixed_);
   std::vector<Answer*> replayed;
   for (Answer& answer : front) replayed.push_back(&answer);
-  answers_.replay(replayed);
+  answers_.replay(replayed, resume_);
   return front_of(std::move(front), fixed_);
 }
 
 }  // namespace
 
-std::vector<Answer> front_of(Answers& answers) { return FrontSearch(answers).run(); }
+std::vector<Answer> front_of(Answers& answers, bool resume) { return FrontSearch(answers, resume).run(); }
 
 }  // namespace ebb

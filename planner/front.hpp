@@ -11,6 +11,10 @@
 // Tao, Fu and Seeger, SIGMOD 2003). One is left out only where an answer that is known already beats its bound
 // strictly, in memory or in time; its answer is no better than its bound, so that one beats it too. A family is left
 // out whole in the same way.
+//
+// What it is complete for: the bounds. A candidate that the bound of another beats is left out even where that one's
+// replay, which comes afterwards, needs more than its bound and than this one. The recommendation chooses by the same
+// bounds (search.cpp), so that it is on the front; both would have to go by replays together.
 #pragma once
 
 #include <optional>
@@ -23,9 +27,9 @@ namespace ebb {
 /// Whether the recommendation might be `answer` but for the device's memory. `fixed`: the policy that the job names.
 bool can_be_chosen(const Answer& answer, std::optional<Policy> fixed);
 
-/// By memory ascending, each with the replay of its allocator. Among equals in both the rule's preference stays
-/// (recommend.hpp). Deterministic.
-std::vector<Answer> front_of(Answers& answers);
+/// By memory ascending, each with the replay of its allocator (`resume`: and of its resume). Among equals in both the
+/// rule's preference stays (recommend.hpp). Deterministic.
+std::vector<Answer> front_of(Answers& answers, bool resume = false);
 
 /// The same of answers that are there, whatever their order: what front_of() is tested against.
 std::vector<Answer> front_of(std::vector<Answer> answers, std::optional<Policy> fixed);

@@ -187,7 +187,7 @@ DiskFacts disk_of(const std::string& root, const std::vector<Mount>& mounts, con
   fs::path there = path;
   while (there.has_relative_path() && !fs::exists(root + there.string(), error)) there = there.parent_path();
   const fs::space_info space = fs::space(root + there.string(), error);
-  DiskFacts disk{directory, filesystem_of(mounts, path), {}};
+  DiskFacts disk{directory, filesystem_of(mounts, path), {}, there == path ? "" : there.string()};
   if (!error && space.available <= static_cast<std::uintmax_t>(INT64_MAX))
     disk.free = Bytes{static_cast<std::int64_t>(space.available)};
   return disk;

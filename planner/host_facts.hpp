@@ -45,6 +45,7 @@ struct DiskFacts {
   std::string directory;   // as asked for
   std::string filesystem;  // "xfs", "nfs4", "lustre"; "": not told
   Bytes free{0};           // to an unprivileged user
+  std::string nearest{};   // its nearest parent that exists; "": it exists itself
 };
 
 struct HostFacts {

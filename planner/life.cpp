@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "models/quantity_text.hpp"
 #include "planner/evaluator.hpp"
@@ -58,6 +59,19 @@ Bytes imbalance_margin(const Job& job, Bytes experts) {
   return {static_cast<std::int64_t>(static_cast<double>(experts.value) * std::max(more, 0.0))};
 }
 
+void raise_bound(LifePhase& phase, Bytes bound, const char* by) {
+  if (bound <= phase.device_bound) return;
+  phase.uncertainty.push_back({by, bound - phase.device_bound});
+  phase.device_upper += bound - phase.device_bound;
+  phase.device_bound = bound;
+}
+
+Bytes highest_bound(std::span<const LifePhase> phases) {
+  Bytes highest{0};
+  for (const LifePhase& phase : phases) highest = std::max(highest, phase.device_bound);
+  return highest;
+}
+
 /// One life: its own start, replayed on every rank that may decide.
 class Lifetime {
  public:
@@ -71,6 +85,8 @@ class Lifetime {
   void replay(std::size_t index);
   void add(const PartMemory& part, const RankModel& rank);
   void add_times(LifePhase& phase);
+  Bytes needed() const;
+  Bytes margin_of(const LifePhase& phase) const;
   void add_upper(LifePhase& phase);
   PhaseTime step_time(Phase phase) const;
   PhaseTime skip_time() const;
@@ -91,8 +107,8 @@ class Lifetime {
 void Lifetime::replay(std::size_t index) {
   const RankModel& rank = evaluator_.ranks()[index];
   AllocationTrace trace = allocation_trace(rank, answer_.candidate, {.start = start_, .whole_life = true});
-  LifeMemory memory =
-      replay_life(trace, device_budget_of(job_), {.expandable_segments = job_.megatron.expandable_segments});
+  LifeMemory memory = replay_life(trace, std::max(device_budget_of(job_), needed()),
+                                  {.expandable_segments = job_.megatron.expandable_segments});
   for (const PartMemory& part : memory.parts) add(part, rank);
   Bytes peak{0};
   for (const LivePoint& point : memory.steady) peak = std::max(peak, point.bytes);
@@ -127,24 +143,31 @@ void Lifetime::add(const PartMemory& part, const RankModel& rank) {
   known->terms = life_terms(rank, answer_.candidate, part.phase, part.at_peak);
 }
 
+/// By the search; the whole life runs within it: torch gives back what it caches before it asks for more.
+Bytes Lifetime::needed() const {
+  return start_ == job_.checkpoint.start ? answer_.device_reserved : answer_.device_resume;
+}
+
+/// The margins of the phase that the decision goes by.
+Bytes Lifetime::margin_of(const LifePhase& phase) const {
+  for (const PhaseAnswer& of_step : answer_.phases)
+    if (of_step.phase == phase.phase) return of_step.device_reserved;
+  const PartBounds& bounds = answer_.part_bounds;
+  if (phase.phase == Phase::init) return phase.device_reserved;  // nothing of the step is there yet
+  if (phase.phase == Phase::load) return start_ == Start::resume ? bounds.resume : bounds.load;
+  if (phase.phase == Phase::save && bounds.save.value > 0) return bounds.save;
+  return bound_of_moment(phase.device_peak);
+}
+
 /// What the replay holds, the margins that the decision goes by (reserve_margin.hpp), and what neither knows.
 void Lifetime::add_upper(LifePhase& phase) {
   const auto add_term = [&](const char* name, Bytes bytes) {
     if (bytes.value > 0) phase.uncertainty.push_back({name, bytes});
   };
-  Bytes margin = reserved_bound(Policy::resident,
-                                {.always = {}, .leaving = {}, .forward_backward = phase.device_peak, .step = {}});
-  for (const PhaseAnswer& of_step : answer_.phases)
-    if (of_step.phase == phase.phase) margin = of_step.device_reserved;
-  if (phase.phase == Phase::init) margin = phase.device_reserved;  // nothing of the step is there yet
-  phase.device_reserved = std::max(phase.device_reserved, phase.device_peak);
-  phase.device_bound = std::max(phase.device_reserved, margin);
-  // The whole life runs within what the answer needs: torch gives back what it caches before it asks for more.
-  const Bytes most = std::max(answer_.device_reserved, phase.device_peak);
-  if (start_ == job_.checkpoint.start) {
-    phase.device_bound = std::min(phase.device_bound, most);
-    phase.device_reserved = std::min(phase.device_reserved, most);
-  }
+  const Bytes margin = margin_of(phase);
+  const Bytes most = std::max(needed(), phase.device_peak);
+  phase.device_reserved = std::min(std::max(phase.device_reserved, phase.device_peak), most);
+  phase.device_bound = std::min(std::max(phase.device_reserved, margin), most);
   add_term("allocator cache and fragments", phase.device_reserved - phase.device_peak);
   add_term("order of allocations", margin - phase.device_reserved);
   add_term("workspaces", workspace_margin(job_));
@@ -229,6 +252,11 @@ std::vector<LifePhase> Lifetime::phases() {
     add_times(phase);
     phase.host = host_totals(job_, evaluator_.hosts(), evaluator_.ranks(), answer_.candidate, phase.phase, start_);
   }
+  // A budget that is too small: the least that would do is known to one hundredth, and a replay within that may hold a
+  // little less. Those that come closest need it.
+  const Bytes highest = highest_bound(phases_);
+  for (LifePhase& phase : phases_)
+    if (phase.device_bound == highest) raise_bound(phase, needed(), "gaps that nothing fits into");
   return phases_;
 }
 
@@ -261,6 +289,20 @@ std::string host_excess(const Job& job, const LifePhase& phase) {
                      format_bytes(held), format_bytes(held - has));
 }
 
+/// Of a resume's phases the load, and its first step with all that follows: the same phases as before it, which differ
+/// only in what the allocator holds by then.
+std::vector<LifePhase> resumed_phases(std::vector<LifePhase> phases) {
+  const auto loads =
+      std::stable_partition(phases.begin(), phases.end(), [](const LifePhase& p) { return p.phase <= Phase::load; });
+  const Bytes after = highest_bound({loads, phases.end()});
+  std::erase_if(phases, [](const LifePhase& p) { return p.phase != Phase::load && p.phase != Phase::first_step; });
+  for (LifePhase& phase : phases) {
+    phase.later = true;
+    if (phase.phase == Phase::first_step) raise_bound(phase, after, "later steps and saves");
+  }
+  return phases;
+}
+
 }  // namespace
 
 Life life_of(const Job& job, const Answer& answer) {
@@ -270,13 +312,9 @@ Life life_of(const Job& job, const Answer& answer) {
   Lifetime own(job, answer, evaluator, slowest, job.checkpoint.start);
   life.phases = own.phases();
   own.add_curve(life);
-  if (job.checkpoint.start == Start::fresh) {
-    for (LifePhase& phase : Lifetime(job, answer, evaluator, slowest, Start::resume).phases()) {
-      if (phase.phase != Phase::load && phase.phase != Phase::first_step) continue;
-      phase.later = true;
+  if (job.checkpoint.start != Start::resume)
+    for (LifePhase& phase : resumed_phases(Lifetime(job, answer, evaluator, slowest, Start::resume).phases()))
       life.phases.push_back(std::move(phase));
-    }
-  }
   life.host_limits = host_limits(job, evaluator.hosts(), evaluator.ranks(), answer.candidate);
   for (const LifePhase& phase : life.phases)
     if (const std::string excess = host_excess(job, phase); !excess.empty()) life.host_limits.push_back(excess);

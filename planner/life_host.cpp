@@ -1,6 +1,7 @@
 #include "planner/life_host.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "planner/checkpoint_tensors.hpp"
 #include "planner/fp8_load.hpp"
@@ -62,7 +63,7 @@ Bytes gathered_state(const Job& job, const StageLayout& stage, std::int64_t rank
 }
 
 /// Owned elements whose state lies on the device when a save begins.
-Numel state_on_device(const RankModel& model, const Candidate& candidate) {
+Numel state_on_device(const RankModel& model, const Candidate& candidate, const HostParts& parts) {
   switch (candidate.policy) {
     case Policy::resident:
     case Policy::full_reload:
@@ -71,10 +72,8 @@ Numel state_on_device(const RankModel& model, const Candidate& candidate) {
       const std::span<const Shard> shards(model.shards);
       return model.owned - owned(shards.first(shards_on_host(model, candidate.fraction)));
     }
-    case Policy::windowed: {
-      const HostParts parts = host_parts(model, candidate);
+    case Policy::windowed:
       return model.owned - Numel{parts.moments.asked.value / model.job->precision.moment_bytes()};
-    }
     case Policy::tidal:
       return model.owned - tidal_pieces(model, candidate)->on_host.numel();
     case Policy::chunked:
@@ -84,13 +83,12 @@ Numel state_on_device(const RankModel& model, const Candidate& candidate) {
   return {0};
 }
 
-Bytes save_copies(const RankModel& model, std::int64_t rank, const Candidate& candidate) {
+Bytes save_copies(const RankModel& model, std::int64_t rank, Numel here) {
   const Job& job = *model.job;
   const Bytes parameters = saved_parameters(job, *model.stage, rank);
   if (!job.checkpoint.save_optimizer) return parameters;
   if (gathers_all(job) || job.checkpoint.format == CheckpointFormat::torch)
     return parameters + gathered_state(job, *model.stage, rank);
-  const Numel here = state_on_device(model, candidate);
   Bytes copies = bytes_of(here, saved_state_bytes(job));
   for (const std::int64_t size : handed_over_tensors(job)) copies += bytes_of(model.owned - here, size);
   return parameters + copies;
@@ -105,12 +103,17 @@ Bytes read_buffers(const RankModel& model, std::int64_t rank, Start start) {
   return bytes_of(largest, 2);
 }
 
-bool offloads_at_load(const Candidate& candidate) {
-  return candidate.policy == Policy::chunked || candidate.policy == Policy::full_reload ||
-         candidate.policy == Policy::windowed;
+bool offloads_at_load(Policy policy) {
+  return policy == Policy::chunked || policy == Policy::full_reload || policy == Policy::windowed;
 }
 
 }  // namespace
+
+HostShare host_share(const RankModel& model, const Candidate& candidate) {
+  HostParts parts = host_parts(model, candidate);
+  const Numel on_device = state_on_device(model, candidate, parts);
+  return {candidate.policy, std::move(parts), on_device};
+}
 
 Bytes stored_bytes(const RankModel& model, std::int64_t rank, bool optimizer) {
   const Job& job = *model.job;
@@ -129,22 +132,26 @@ Bytes bytes_from_device(const RankModel& model, std::int64_t rank, const Candida
   if (!job.checkpoint.save_optimizer) return parameters;
   // What the group's ranks gather comes over from the device of each.
   if (gathers_all(job)) return parameters + gathered_state(job, *model.stage, rank);
-  return parameters + bytes_of(state_on_device(model, candidate), saved_state_bytes(job));
+  return parameters + bytes_of(host_share(model, candidate).on_device, saved_state_bytes(job));
 }
 
 HostUse host_use(const RankModel& model, std::int64_t rank, const Candidate& candidate, Phase phase, Start start) {
-  const HostParts parts = host_parts(model, candidate);
+  return host_use(model, host_share(model, candidate), rank, phase, start);
+}
+
+HostUse host_use(const RankModel& model, const HostShare& share, std::int64_t rank, Phase phase, Start start) {
+  const HostParts& parts = share.parts;
   const bool loads = start != Start::fresh;
-  const bool masters_early = candidate.policy == Policy::chunked || candidate.policy == Policy::cpu_adam;
+  const bool masters_early = share.policy == Policy::chunked || share.policy == Policy::cpu_adam;
   HostUse use;
   use.pinned = parts.region;
-  const bool after_load = phase != Phase::init && loads && offloads_at_load(candidate);
+  const bool after_load = phase != Phase::init && loads && offloads_at_load(share.policy);
   const bool stepping = phase != Phase::init && phase != Phase::load;
   if (masters_early || after_load || stepping) use.pinned += parts.masters;
   const bool resumed = after_load && start == Start::resume;
   // full-reload's moments first leave when the second step begins.
   const bool first = phase == Phase::first_step;
-  if (resumed || (stepping && !(first && candidate.policy == Policy::full_reload))) use.pinned += parts.moments;
+  if (resumed || (stepping && !(first && share.policy == Policy::full_reload))) use.pinned += parts.moments;
   const bool steps_on_host = stepping || (phase == Phase::load && start == Start::resume);
   if (steps_on_host) {
     use.pinned += parts.grads;
@@ -152,10 +159,10 @@ HostUse host_use(const RankModel& model, std::int64_t rank, const Candidate& can
   }
   // Transformer Engine keeps what FP8 weights were initialised from until masters are made (preserve_high_precision).
   if (phase == Phase::init) use.pageable += quantized_load_bytes(*model.job, *model.stage, LoadTargets::on_host).host;
-  if (phase == Phase::save) use.pageable += save_copies(model, rank, candidate);
+  if (phase == Phase::save) use.pageable += save_copies(model, rank, share.on_device);
   if (phase == Phase::load) {
     use.pageable += read_buffers(model, rank, start);
-    use.pageable += quantized_load_bytes(*model.job, *model.stage, load_targets_of(candidate.policy)).host;
+    use.pageable += quantized_load_bytes(*model.job, *model.stage, load_targets_of(share.policy)).host;
   }
   return use;
 }
@@ -163,6 +170,7 @@ HostUse host_use(const RankModel& model, std::int64_t rank, const Candidate& can
 HostTotals host_totals(const Job& job, const HostSet& hosts, std::span<const RankModel> ranks,
                        const Candidate& candidate, Phase phase, Start start) {
   HostTotals totals;
+  Bytes most{0};
   for (const HostModel& host : hosts.hosts()) {
     std::vector<Bytes> held;
     Bytes pinned{0};
@@ -176,11 +184,12 @@ HostTotals host_totals(const Job& job, const HostSet& hosts, std::span<const Ran
       totals.pinned = std::max(totals.pinned, use.pinned.held);
       totals.pageable = std::max(totals.pageable, use.pageable);
     }
-    totals.pageable_per_host = std::max(totals.pageable_per_host, pageable);
+    most = std::max(most, pinned + pageable);
     if (!totals.pinned_per_node.empty() && pinned <= totals.pinned_per_host) continue;
     totals.pinned_per_host = pinned;
     totals.pinned_per_node = sim::bytes_per_node(held, job.cluster);
   }
+  totals.pageable_per_host = most - totals.pinned_per_host;
   return totals;
 }
 

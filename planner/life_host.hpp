@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "models/plan.hpp"
+#include "planner/host_parts.hpp"
 #include "planner/hosts.hpp"
 #include "planner/lower.hpp"
 #include "sim/pinned_memory.hpp"
@@ -28,7 +29,16 @@ struct HostUse {
   sim::PinnedLayout pinned;
   Bytes pageable{0};
 };
+/// What a candidate makes of a rank, the same in every phase.
+struct HostShare {
+  Policy policy = Policy::resident;
+  HostParts parts;
+  Numel on_device{0};  // owned elements whose state lies on the device when a save begins
+};
+HostShare host_share(const RankModel& model, const Candidate& candidate);
+
 /// Of global rank `rank`, which does the same as `model`. `start`: what the job's life began with.
+HostUse host_use(const RankModel& model, const HostShare& share, std::int64_t rank, Phase phase, Start start);
 HostUse host_use(const RankModel& model, std::int64_t rank, const Candidate& candidate, Phase phase, Start start);
 
 /// Bytes that the rank writes into a checkpoint or reads from it. `optimizer`: with optimizer state.
@@ -40,8 +50,8 @@ Bytes bytes_from_device(const RankModel& model, std::int64_t rank, const Candida
 struct HostTotals {
   Bytes pinned{0};  // of one rank, max over ranks
   Bytes pageable{0};
-  Bytes pinned_per_host{0};  // max over hosts
-  Bytes pageable_per_host{0};
+  Bytes pinned_per_host{0};    // max over hosts
+  Bytes pageable_per_host{0};  // beside pinned_per_host at most, so that both together are the most that a host holds
   std::vector<Bytes> pinned_per_node;  // of the host that pins most
 };
 HostTotals host_totals(const Job& job, const HostSet& hosts, std::span<const RankModel> ranks,

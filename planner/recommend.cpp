@@ -148,21 +148,26 @@ std::string reason_for(const SearchResult& result) {
                            when_decided(pick), format_bytes(result.device_budget), pick.slowdown);
 }
 
+std::string_view when_host_decided(const Answer& answer) {
+  if (answer.host_decides == Phase::init) return " while the model is built";
+  if (answer.host_decides == Phase::load) return " while its checkpoint is loaded";
+  if (answer.host_decides == Phase::save) return " while a checkpoint is saved";
+  return "";
+}
+
 std::string host_need_of(const Answer& answer) {
-  if (answer.host_pinned_per_socket > answer.socket_memory)
-    return fmt::format("is over the NUMA budget by {}: pins {} beside one socket, which has {}",
-                       format_bytes(answer.host_pinned_per_socket - answer.socket_memory),
-                       format_bytes(answer.host_pinned_per_socket), format_bytes(answer.socket_memory));
-  return fmt::format("needs {} of a host's memory, pinned and pageable, more than it has",
-                     format_bytes(answer.host_pinned_per_host + answer.host_pageable_per_host));
+  return fmt::format("is over the NUMA budget by {}: pins {} beside one socket, which has {}",
+                     format_bytes(answer.host_pinned_per_socket - answer.socket_memory),
+                     format_bytes(answer.host_pinned_per_socket), format_bytes(answer.socket_memory));
 }
 
 std::string obstacle_of(const Answer& answer, Bytes device_budget, Bytes host_budget) {
   if (!answer.fits_device)
     return fmt::format("over the device budget by {}{}", format_bytes(answer.device_reserved - device_budget),
                        when_decided(answer));
-  if (!answer.fits_host && answer.host_pinned_per_host > host_budget)
-    return fmt::format("over the host budget by {}", format_bytes(answer.host_pinned_per_host - host_budget));
+  if (!answer.fits_host && answer.host_needed() > host_budget)
+    return fmt::format("over the host budget by {}{}", format_bytes(answer.host_needed() - host_budget),
+                       when_host_decided(answer));
   if (!answer.fits_host) return host_need_of(answer);
   if (!answer.objection.empty()) return answer.objection;
   if (answer.requires_megatron == "ebb") return "runs on Ebb's own runtime only";

@@ -53,8 +53,11 @@ std::string_view when_decided(const Answer& answer);
 /// One sentence: why the recommended answer. Precondition: result.recommended.
 std::string reason_for(const SearchResult& result);
 
-/// "needs 62.3 GiB of a host's memory, ...", or that it is over the NUMA budget, for an answer that does not fit the
-/// host although its pinned bytes are within the host budget.
+/// " while a checkpoint is saved", where that decides what an answer needs of a host; "" in a step.
+std::string_view when_host_decided(const Answer& answer);
+
+/// "is over the NUMA budget by ...", for an answer that does not fit the host although it needs no more than the host
+/// budget.
 std::string host_need_of(const Answer& answer);
 
 /// Why a candidate is not the answer: "over the device budget by 11.4 GiB", "needs Megatron dev", the objection to it,

@@ -101,7 +101,7 @@ void Search::replay_rows(std::vector<Answer>& rows) const {
   std::vector<Answer*> replayed;
   for (Answer& row : rows)
     if (options_.likely || row.feasible()) replayed.push_back(&row);
-  answers_.replay(replayed);
+  answers_.replay(replayed, options_.resume);
 }
 
 /// Whether an answer that the order prefers may be taken. The replay comes last, because it is dearest, and only where
@@ -231,13 +231,14 @@ SearchResult Search::run() {
   }
   add_smallest(result.candidates);
   replay_rows(result.candidates);
-  if (options_.front) result.front = front_of(answers_);
+  if (options_.front) result.front = front_of(answers_, options_.resume);
   result.recommended = recommend(result.candidates, job.offload.policy, options_.objective);
   result.objective = options_.objective;
   result.fixed = job.offload.policy.has_value();
   if (result.recommended) {
-    evaluator_.replay_resume(result.candidates[*result.recommended]);
-    result.candidates[*result.recommended].reason = reason_for(result);
+    Answer& pick = result.candidates[*result.recommended];
+    if (!options_.resume) evaluator_.replay_resume(pick);
+    pick.reason = reason_for(result);
     return result;
   }
   result.shortfall = shortfall_of(result, job.offload.policy);
@@ -262,10 +263,15 @@ SearchResult search_robustly(const Job& worst, Start start, const SearchOptions&
 
 SearchResult search(const Job& job, const SearchOptions& options) { return Search(job, options).run(); }
 
-Answer evaluate(const Job& job, const Candidate& candidate) {
+Answer evaluate(const Job& job, const Candidate& candidate, std::optional<Start> also_as) {
   Evaluator evaluator(job);
   Answer answer = evaluator.answer(candidate);
   evaluator.replay_allocator(answer);
+  if (also_as && *also_as != job.checkpoint.start) {
+    Job other = job;
+    other.checkpoint.start = *also_as;
+    Evaluator(other).replay_allocator(answer);
+  }
   evaluator.replay_resume(answer);
   answer.deployable =
       answer.objection.empty() && answer.requires_megatron != "ebb" && accepts(Megatron::any, candidate.policy);

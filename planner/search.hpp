@@ -23,6 +23,14 @@ struct PhaseAnswer {
   Bytes host_pinned{0};
 };
 
+/// What the parts of a life make the allocator hold at most, by margins (reserve_margin.hpp), max over ranks.
+struct PartBounds {
+  Bytes steps{0};
+  Bytes load{0};    // as the job starts; 0: fresh
+  Bytes resume{0};  // a load with optimizer state
+  Bytes save{0};    // 0: it takes no device memory
+};
+
 /// One candidate evaluated on the worst rank of every distinct pipeline stage.
 struct Answer {
   Candidate candidate;
@@ -38,21 +46,24 @@ struct Answer {
   Bytes device_reserved{0};         // what the allocator may need: a bound with margins, and no less than the replay
   Bytes device_reserved_likely{0};  // ... and what a replay of it holds (reserved.hpp); 0: not asked for
   Phase decides = Phase::step;      // step: a step of the job; load, save: these need more than any step
-  Bytes device_resume{0};           // a bound for a load with optimizer state, whether the job begins so or not
+  Bytes device_resume{0};           // device_reserved of the same job resumed with optimizer state; 0: not asked for
+  PartBounds part_bounds;
   std::vector<std::size_t> reserving_ranks;  // the evaluator's ranks that may decide it
   Bytes host_pinned_per_rank{0};             // max over ranks
   Bytes host_pinned_per_host{0};
-  Bytes host_pinned_per_socket{0};  // beside the socket with most of the job's GPUs
-  Bytes socket_memory{0};           // a socket's part of the host's memory
-  Bytes host_pageable_per_host{0};
-  Seconds optimizer{0};   // the step phase, max over ranks
-  Seconds step{0};        // the whole step
-  double slowdown = 1.0;  // step / resident's step
+  Bytes host_pinned_per_socket{0};   // beside the socket with most of the job's GPUs
+  Bytes socket_memory{0};            // a socket's part of the host's memory
+  Bytes host_pageable_per_host{0};   // beside them at most, so that both together are what must fit (host_demand.hpp)
+  Phase host_decides = Phase::step;  // in which they do: step, init, load or save
+  Seconds optimizer{0};              // the step phase, max over ranks
+  Seconds step{0};                   // the whole step
+  double slowdown = 1.0;             // step / resident's step
   Seconds first_step{0};  // the first whole step and the second, max over the ranks simulated (first_step.hpp)
   Seconds second_step{0};
   Bytes first_steps_pinned{0};  // host bytes that a rank pins in these two, max likewise
   std::string reason;
   std::vector<PhaseAnswer> phases;
+  Bytes host_needed() const { return host_pinned_per_host + host_pageable_per_host; }
   bool feasible() const { return fits_device && fits_host; }
 };
 
@@ -74,6 +85,7 @@ struct SearchOptions {
   bool likely = false;      // replay the allocator for all rows of the result, not only for those that may win
   std::function<void(const SearchProgress&)> progress = {};  // called after each evaluation, in search()'s thread
   bool front = false;                                        // the whole front of memory against time
+  bool resume = false;  // device_resume of all rows and of the front, not only of the recommended one
 };
 
 struct SearchResult {
@@ -96,12 +108,14 @@ SearchResult search(const Job& job, const SearchOptions& options);
 /// Whether search() would recommend anything, whatever: found sooner.
 bool anything_fits(const Job& job, Megatron megatron);
 
-/// The job's budgets, or what they default to: device memory less the context, and the host's memory.
+/// The job's budgets, or what they default to: device memory less the context, and the host's memory. The host's is for
+/// all that Answer::host_needed() counts.
 Bytes device_budget_of(const Job& job);
 Bytes host_budget_of(const Job& job);
 
 /// One candidate, evaluated like search does; `reason` says what stands against it. Preconditions: check(job) passed
 /// and the candidate is in range (constraints.hpp).
-Answer evaluate(const Job& job, const Candidate& candidate);
+/// `also_as`: it must get through this start as well, as in search_robustly() (robust.hpp).
+Answer evaluate(const Job& job, const Candidate& candidate, std::optional<Start> also_as = std::nullopt);
 
 }  // namespace ebb

@@ -18,7 +18,7 @@ Bytes over(Bytes used, Bytes budget) { return std::max(used - budget, Bytes{0});
 const Answer* nearest_deployable(const SearchResult& result, std::optional<Policy> fixed) {
   const Answer* nearest = nullptr;
   const auto lacks = [&](const Answer& answer) {
-    return over(answer.device_reserved, result.device_budget) + over(answer.host_pinned_per_host, result.host_budget);
+    return over(answer.device_reserved, result.device_budget) + over(answer.host_needed(), result.host_budget);
   };
   for (const Answer& answer : result.candidates) {
     if (!answer.deployable || (fixed && answer.candidate.policy != *fixed)) continue;
@@ -50,7 +50,7 @@ std::string described(const Candidate& candidate) {
 std::string cured(const Job& job, SearchOptions options) {
   options.cures = options.likely = false;
   try {
-    check(job);
+    check(job, options.megatron);
     const SearchResult result = search(job, options);
     return result.recommended ? described(result.candidates[*result.recommended].candidate) : "";
   } catch (const InputError&) {
@@ -102,10 +102,11 @@ std::string shortfall_of(const SearchResult& result, std::optional<Policy> fixed
         fmt::format(", which reserves up to {}{} of a budget of {}: {} too much",
                     format_bytes(nearest->device_reserved), when_decided(*nearest), format_bytes(result.device_budget),
                     format_bytes(nearest->device_reserved - result.device_budget));
-  if (nearest->host_pinned_per_host > result.host_budget)
-    text += fmt::format(", which pins {} on each host of a budget of {}: {} too much",
+  if (nearest->host_needed() > result.host_budget)
+    text += fmt::format(", which needs {} of each host's memory{} ({} pinned), of a budget of {}: {} too much",
+                        format_bytes(nearest->host_needed()), when_host_decided(*nearest),
                         format_bytes(nearest->host_pinned_per_host), format_bytes(result.host_budget),
-                        format_bytes(nearest->host_pinned_per_host - result.host_budget));
+                        format_bytes(nearest->host_needed() - result.host_budget));
   else if (!nearest->fits_host)
     text += ", which " + host_need_of(*nearest);
   return text;

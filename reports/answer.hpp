@@ -37,13 +37,14 @@ struct Candidate {
   Bytes device_reserved{0};         // upper bound
   Bytes device_reserved_likely{0};  // by replay of the allocator
   std::string deciding_phase;       // of device_reserved: step, load or save
-  Bytes device_resume{0};           // a load with optimizer state, whether the job begins so or not
+  Bytes device_resume{0};           // device_reserved of the job resumed with optimizer state; 0: not asked for
   Bytes device_between_steps{0};
   std::vector<NamedBytes> device_terms;
   Bytes host_pinned_per_rank{0};
   Bytes host_pinned_per_host{0};
   Bytes host_pinned_per_socket{0};  // beside the socket with most of the job's GPUs
-  Bytes host_pageable_per_host{0};
+  Bytes host_pageable_per_host{0};  // beside them at most: both together are what must fit
+  std::string host_deciding_phase;  // in which they do: step, init, load or save
   Seconds optimizer{0};
   Seconds step{0};
   double slowdown = 1;
@@ -82,6 +83,7 @@ struct PlanReport {
 
 struct SimulateReport {
   Header header;
+  std::vector<std::string> worst_case;  // as in PlanReport
   Candidate candidate;
   std::vector<Phase> phases;             // of the job's whole life
   std::vector<std::string> host_limits;  // what stands against pinning that much

@@ -43,6 +43,7 @@ Json json_of(const Candidate& c) {
   json["host_pinned_bytes_per_host"] = c.host_pinned_per_host.value;
   json["host_pinned_bytes_per_socket"] = c.host_pinned_per_socket.value;
   json["host_pageable_bytes_per_host"] = c.host_pageable_per_host.value;
+  json["host_deciding_phase"] = c.host_deciding_phase;
   json["optimizer_seconds"] = c.optimizer.value;
   json["step_seconds"] = c.step.value;
   json["slowdown"] = c.slowdown;
@@ -91,6 +92,7 @@ std::string to_json(const SimulateReport& report) {
   json.update(json_of(report.candidate));
   json["phases"] = json_of(report.phases, false);
   json["host_limits"] = report.host_limits;
+  json["worst_case"] = report.worst_case;
   append(json, report.header);
   return finish(json);
 }

@@ -49,6 +49,12 @@ std::string flags_line(const Candidate& c, const Style& style) {
   return style.green(lines.substr(0, lines.size() - 1)) + "\n";
 }
 
+std::string worst_case_lines(const std::vector<std::string>& assumptions) {
+  std::string line;
+  for (const std::string& assumption : assumptions) line += (line.empty() ? "worst case: " : "; ") + assumption;
+  return wrapped_or_nothing(line);
+}
+
 std::string answer_lines(const PlanReport& report, const Style& style) {
   if (!report.recommended) {
     std::string text = wrapped(fmt::format("nothing fits: {}", report.shortfall), 2);
@@ -56,11 +62,9 @@ std::string answer_lines(const PlanReport& report, const Style& style) {
     return style.bold("nothing fits") + text.substr(std::string("nothing fits").size());
   }
   const Candidate& pick = report.candidates[*report.recommended];
-  std::string worst;
-  for (const std::string& line : report.worst_case) worst += (worst.empty() ? "worst case: " : "; ") + line;
   return (pick.flags.empty() ? style.green("no flag") + "\n" : flags_line(pick, style)) +
          wrapped(fmt::format("takes it: {}", pick.takers), 2) + wrapped(fmt::format("why: {}.", pick.reason), 2) +
-         wrapped_or_nothing(worst) + wrapped_or_nothing(first_steps_line(pick)) +
+         worst_case_lines(report.worst_case) + wrapped_or_nothing(first_steps_line(pick)) +
          wrapped_or_nothing(resume_line(pick, report.header));
 }
 
@@ -201,7 +205,7 @@ std::string to_text(const SimulateReport& report, const Style& style) {
   std::string text = titled_job_line(report.header) + flags_line(c, style);
   text += wrapped(fmt::format("takes it: {}", c.takers), 2);
   if (!c.reason.empty()) text += wrapped(fmt::format("but: {}", c.reason), 2);
-  text += candidate_lines(c) + wrapped_or_nothing(first_steps_line(c)) + "\n";
+  text += worst_case_lines(report.worst_case) + candidate_lines(c) + wrapped_or_nothing(first_steps_line(c)) + "\n";
 
   append_life(text, report.phases, style);
   for (const std::string& limit : report.host_limits) text += wrapped(fmt::format("host memory: {}", limit), 2);

@@ -23,6 +23,8 @@ std::string answer_lines(const PlanReport& report, const Style& style);
 std::string short_reason(const std::string& reason);
 /// One sentence without a line feed, or "".
 std::string first_steps_line(const Candidate& candidate);
+/// "worst case: ..."; nothing without assumptions.
+std::string worst_case_lines(const std::vector<std::string>& assumptions);
 std::string resume_line(const Candidate& candidate, const Header& header);
 std::string wrapped_or_nothing(const std::string& line);
 /// "1000000000", "512 MiB, 0.35", "2 x 4194304".

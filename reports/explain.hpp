@@ -129,8 +129,9 @@ struct Explanation {
 struct ExplainReport {
   Header header;
   Candidate candidate;
-  std::string chosen;                // why this candidate
-  std::optional<std::string> phase;  // asked for; phases has no other then, and there is no explanation
+  std::string chosen;                   // why this candidate
+  std::vector<std::string> worst_case;  // as in PlanReport
+  std::optional<std::string> phase;     // asked for; phases has no other then, and there is no explanation
   std::vector<Phase> phases;
   Curve curve;
   std::optional<Explanation> explanation;

@@ -123,6 +123,7 @@ std::string to_json(const ExplainReport& report) {
   Json json = answer_head("explain");
   json.update(json_of(report.candidate));
   json["chosen"] = report.chosen;
+  json["worst_case"] = report.worst_case;
   json["phase"] = report.phase ? Json(*report.phase) : Json(nullptr);
   json["phases"] = json_of(report.phases, true);
   if (report.phase) {

@@ -159,8 +159,9 @@ void append_what_ifs(std::string& text, const Explanation& e, const Style& style
 }  // namespace
 
 std::string to_text(const ExplainReport& report, const Style& style) {
-  std::string text =
-      titled_job_line(report.header) + fmt::format("{} ({})\n", described(report.candidate), report.chosen);
+  std::string text = titled_job_line(report.header) +
+                     fmt::format("{} ({})\n", described(report.candidate), report.chosen) +
+                     worst_case_lines(report.worst_case);
   if (report.phase) {
     for (const Phase& phase : report.phases) append_phase(text, phase, style);
     append_curve(text, report.curve);

@@ -14,6 +14,7 @@ struct FitPoint {
   std::int64_t value = 0;
   std::optional<Candidate> candidate;  // recommended there; where nothing fits, what needs least
   std::string obstacle;                // why nothing fits
+  std::string decides;                 // ... in a word: rule, policy, device-budget, host-budget, numa; "": it fits
 };
 
 struct FitLimit {

@@ -12,6 +12,7 @@ Json json_of(const std::optional<FitPoint>& point) {
   json["value"] = point->value;
   json["candidate"] = point->candidate ? json_of(*point->candidate) : Json(nullptr);
   json["obstacle"] = point->obstacle;
+  json["decides"] = point->decides;
   return json;
 }
 

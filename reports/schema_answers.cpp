@@ -20,35 +20,38 @@ Json forms() {
 }  // namespace
 
 std::vector<Field> candidate_fields() {
-  return {{"policy", choice("How optimizer state moves.", policy_choices()), required},
-          {"chunk_numel", nullable(integer("Elements of a chunk (chunked, pipelined, tidal).")), required},
-          {"chunk_size_mb", nullable(integer("MiB of moments in a chunk (windowed).")), required},
-          {"fraction", nullable(number("Part of the state that moves (windowed, cpu-adam).")), required},
-          {"slots", nullable(integer("Device slots (pipelined).")), required},
-          {"cap_bytes", nullable(integer("Live device bytes stay below it (tidal); null: its default.")), required},
-          {"flags", texts("Megatron's flags: the words of a command line."), required},
-          {"forms", forms(), required},
-          {"requires", text("Which Megatron takes them; empty: any."), required},
-          {"deployable", boolean("Whether the Megatron in question takes them."), required},
-          {"feasible", boolean("Whether it fits all budgets."), required},
-          {"device_peak_bytes", bytes("Highest live device memory, allocated."), required},
-          {"device_reserved_bytes", bytes("What the allocator reserves at most: compared with the budget."), required},
-          {"device_reserved_likely_bytes", bytes("What it reserves most likely."), required},
-          {"deciding_phase", text("The phase that decides device_reserved_bytes."), required},
-          {"device_resume_bytes", bytes("What a load with optimizer state reserves."), required},
-          {"device_between_steps_bytes", bytes("Live device memory between steps."), required},
-          {"host_pinned_bytes_per_rank", bytes("Pinned host memory of a rank."), required},
-          {"host_pinned_bytes_per_host", bytes("Pinned memory of a host."), required},
-          {"host_pinned_bytes_per_socket", bytes("... beside the socket with most of the job's GPUs."), required},
-          {"host_pageable_bytes_per_host", bytes("Pageable memory of a host for optimizer state."), required},
-          {"optimizer_seconds", seconds("The optimizer's part of a step."), required},
-          {"step_seconds", seconds("A whole steady step."), required},
-          {"slowdown", number("Step over that of resident."), required},
-          {"first_step_seconds", seconds("The first step, which makes state and pins memory."), required},
-          {"second_step_seconds", seconds("The second."), required},
-          {"first_steps_pinned_bytes", bytes("Host bytes that a rank pins in these two."), required},
-          {"reason", text("Why it is the answer or is not."), required},
-          {"device_terms", named_bytes("What is alive at the peak."), required}};
+  return {
+      {"policy", choice("How optimizer state moves.", policy_choices()), required},
+      {"chunk_numel", nullable(integer("Elements of a chunk (chunked, pipelined, tidal).")), required},
+      {"chunk_size_mb", nullable(integer("MiB of moments in a chunk (windowed).")), required},
+      {"fraction", nullable(number("Part of the state that moves (windowed, cpu-adam).")), required},
+      {"slots", nullable(integer("Device slots (pipelined).")), required},
+      {"flags", texts("Megatron's flags: the words of a command line."), required},
+      {"forms", forms(), required},
+      {"requires", text("Which Megatron takes them; empty: any."), required},
+      {"deployable", boolean("Whether the Megatron in question takes them."), required},
+      {"feasible", boolean("Whether it fits all budgets."), required},
+      {"device_peak_bytes", bytes("Highest live device memory, allocated."), required},
+      {"device_reserved_bytes", bytes("What the allocator reserves at most: compared with the budget."), required},
+      {"device_reserved_likely_bytes", bytes("What it reserves most likely."), required},
+      {"deciding_phase", text("The phase that decides device_reserved_bytes."), required},
+      {"device_resume_bytes",
+       bytes("device_reserved_bytes of the job when it is resumed with optimizer state; 0: not asked for."), required},
+      {"device_between_steps_bytes", bytes("Live device memory between steps."), required},
+      {"host_pinned_bytes_per_rank", bytes("Pinned host memory of a rank."), required},
+      {"host_pinned_bytes_per_host", bytes("Pinned memory of a host."), required},
+      {"host_pinned_bytes_per_socket", bytes("... beside the socket with most of the job's GPUs."), required},
+      {"host_pageable_bytes_per_host", bytes("Pageable memory beside it at most: both together must fit a host."),
+       required},
+      {"host_deciding_phase", text("The phase in which they do: step, init, load or save."), required},
+      {"optimizer_seconds", seconds("The optimizer's part of a step."), required},
+      {"step_seconds", seconds("A whole steady step."), required},
+      {"slowdown", number("Step over that of resident."), required},
+      {"first_step_seconds", seconds("The first step, which makes state and pins memory."), required},
+      {"second_step_seconds", seconds("The second."), required},
+      {"first_steps_pinned_bytes", bytes("Host bytes that a rank pins in these two."), required},
+      {"reason", text("Why it is the answer or is not."), required},
+      {"device_terms", named_bytes("What is alive at the peak."), required}};
 }
 
 std::vector<Field> header_fields() {
@@ -58,7 +61,7 @@ std::vector<Field> header_fields() {
           {"gpus", integer("GPUs of the job."), required},
           {"gpus_per_host", integer("GPUs of a host."), required},
           {"device_budget_bytes", bytes("Device memory that a GPU may use."), required},
-          {"host_budget_bytes", bytes("Pinned memory that a host may use."), required},
+          {"host_budget_bytes", bytes("Memory of a host that the job may use, pinned and pageable."), required},
           {"compute_source", one_of_words("Where the time of forward and backward comes from.", {"job", "roofline"}),
            required},
           {"cluster_defaults", texts("Figures that the cluster leaves to their defaults."), required},
@@ -117,11 +120,13 @@ Json plan_answer() {
 }
 
 Json simulate_answer() {
-  return answer("simulate", "ebb simulate: one policy.",
-                joined(joined(candidate_fields(),
-                              {{"phases", list("Its life, phase by phase.", object("", phase_fields(false))), required},
-                               {"host_limits", texts("What stands against pinning that much."), required}}),
-                       header_fields()));
+  return answer(
+      "simulate", "ebb simulate: one policy.",
+      joined(joined(candidate_fields(),
+                    {{"phases", list("Its life, phase by phase.", object("", phase_fields(false))), required},
+                     {"worst_case", texts("--robust: what was assumed at its worst; empty without."), required},
+                     {"host_limits", texts("What stands against pinning that much."), required}}),
+             header_fields()));
 }
 
 Json layout_answer() {

@@ -107,15 +107,17 @@ Json explanation() {
 }  // namespace
 
 Json explain_answer() {
-  std::vector<Field> fields = {{"chosen", text("Why this candidate."), required},
-                               {"phase", nullable(text("The phase that was asked for.")), required},
-                               {"phases", list("Its life, phase by phase.", object("", phase_fields(true))), required},
-                               {"curve_rank", integer("With a phase: whose memory the curve is.")},
-                               {"curve_micro_batches", integer("Micro-batches that it shows.")},
-                               {"micro_batches", integer("Micro-batches of a step.")},
-                               {"curve", list("Live device memory over a step.",
-                                              fixed_list("", {seconds("When, in seconds."), bytes("Bytes.")}))},
-                               {"explanation", nullable(explanation()), required}};
+  std::vector<Field> fields = {
+      {"chosen", text("Why this candidate."), required},
+      {"worst_case", texts("--robust: what was assumed at its worst; empty without."), required},
+      {"phase", nullable(text("The phase that was asked for.")), required},
+      {"phases", list("Its life, phase by phase.", object("", phase_fields(true))), required},
+      {"curve_rank", integer("With a phase: whose memory the curve is.")},
+      {"curve_micro_batches", integer("Micro-batches that it shows.")},
+      {"micro_batches", integer("Micro-batches of a step.")},
+      {"curve",
+       list("Live device memory over a step.", fixed_list("", {seconds("When, in seconds."), bytes("Bytes.")}))},
+      {"explanation", nullable(explanation()), required}};
   return answer("explain", "ebb explain: what a number consists of.",
                 joined(joined(candidate_fields(), fields), header_fields()));
 }

@@ -10,7 +10,11 @@ Json fit_answer() {
                    nullable(object("What to use; where nothing fits, what needs least; null: the job is not valid.",
                                    candidate_fields())),
                    required},
-                  {"obstacle", text("Why nothing fits; empty where something does."), required}});
+                  {"obstacle", text("Why nothing fits; empty where something does."), required},
+                  {"decides",
+                   one_of_words("What stops the job there; empty where something fits.",
+                                {"", "rule", "policy", "device-budget", "host-budget", "numa"}),
+                   required}});
   const Json limit = object("", {{"offload", boolean("With every policy; false: with resident state only."), required},
                                  {"fits", nullable(point), required},
                                  {"breaks", nullable(point), required}});

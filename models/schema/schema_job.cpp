@@ -124,9 +124,9 @@ std::string job_document() {
       {"precision", precision_schema()},
       {"recompute", recompute_schema()},
       {"offload", offload_schema()},
-      {"budget",
-       object("What may be used.", {{"device", yaml_bytes("Device memory of a GPU (default: all less the context)")},
-                                    {"host", yaml_bytes("Pinned memory of a host (default: its memory)")}})},
+      {"budget", object("What may be used.",
+                        {{"device", yaml_bytes("Device memory of a GPU (default: all less the context)")},
+                         {"host", yaml_bytes("Memory of a host, pinned and pageable (default: all of it)")}})},
       {"compute", compute_schema()},
       {"measured", measured_schema()}};
   for (Field& field : run_settings_fields()) fields.push_back(std::move(field));

@@ -33,7 +33,8 @@ TEST_CASE("what is no text file says so") {
   REQUIRE(error_of([] { read_text_file("/", 1000); }) == "/: this is a directory; give a file");
   REQUIRE(error_of([] { read_text_file("/dev/zero", 1000); }) == "/dev/zero: this is not a regular file; give a file");
   REQUIRE(error_for(std::string("ab\n\0c", 5)) ==
-          "text_file_test.tmp:2:1: this is not a text file (a control character stands here); give a YAML file");
+          "text_file_test.tmp:2:1: this is not a text file (a control character stands here); "
+          "give a text file, or see whether this one was damaged on its way");
   REQUIRE(error_for("caf\xc3\xa9 \xff\n") == "text_file_test.tmp:1:7: this is not UTF-8; save the file as UTF-8");
 }
 

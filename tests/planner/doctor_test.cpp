@@ -7,6 +7,7 @@
 #include "models/job_yaml.hpp"
 #include "planner/doctor_need.hpp"
 #include "planner/host_facts.hpp"
+#include "planner/search.hpp"
 #include "tests/catch.hpp"
 #include "tests/replay/fake_root.hpp"
 
@@ -169,7 +170,11 @@ TEST_CASE("doctor: driver, devices and link against what the plan counts on") {
   HostNeed other = need_of(1_GiB, 0_GiB);
   other.ranks = 4;
   other.gpu = "NVIDIA B200";
-  CHECK(of(diagnose(facts, other), "gpus").verdict == Verdict::note);
+  // Memory and times of another GPU: the plan does not run as predicted.
+  CHECK(of(diagnose(facts, other), "gpus").verdict == Verdict::problem);
+  other.gpu = "H200";
+  CHECK(of(diagnose(facts, other), "gpus").verdict == Verdict::ok);
+  other.gpu = "NVIDIA B200";
 
   facts.gpus[3].now.width = 8;  // 31.5 GB/s each way, and the plan counts on 55.4
   const HostFinding slow = of(diagnose(facts, other), "link");
@@ -189,6 +194,44 @@ TEST_CASE("doctor: a checkpoint against the disk") {
   CHECK(of(diagnose(facts, need_of(1_GiB, 0_GiB)), "disk").verdict == Verdict::ok);
   facts.disk->free = Bytes{(1_GiB).value - 1};
   CHECK(of(diagnose(facts, need_of(1_GiB, 0_GiB)), "disk").verdict == Verdict::problem);
+}
+
+TEST_CASE("doctor: a directory of checkpoints that is missing is said to be, with its nearest parent's disk") {
+  const test::FakeRoot root;
+  root.write("proc/self/mountinfo", "1 0 0:1 / / rw - ext4 /dev/sda rw\n");
+  root.write("data/there", "");
+  const HostFacts facts = read_host_facts(root.path(), "/data/ckpt/run1");
+  REQUIRE(facts.disk);
+  CHECK(facts.disk->nearest == "/data");
+  const HostFinding missing = of(diagnose(facts, need_of(1_GiB, 0_GiB)), "disk");
+  CHECK(missing.verdict != Verdict::ok);
+  CHECK(has(missing.figure, "/data/ckpt/run1 is missing; /data: "));
+  const HostFacts there = read_host_facts(root.path(), "/data");
+  CHECK(there.disk->nearest.empty());
+  CHECK_FALSE(has(of(diagnose(there, need_of(1_GiB, 0_GiB)), "disk").figure, "missing"));
+}
+
+TEST_CASE("doctor: too little memory is a problem on a virtual machine as well") {
+  HostFacts facts = read_host_facts(host("hgx-h200"));
+  facts.limits.virtual_machine = true;
+  const HostFinding total = of(diagnose(facts, need_of(2000_GiB, 16_GiB)), "memory");  // it has 2,015.5 GiB
+  CHECK(total.verdict == Verdict::problem);
+  CHECK(has(total.consequence, "virtual machine"));
+  CHECK(of(diagnose(facts, need_of(1990_GiB, 24_GiB)), "memory").verdict == Verdict::problem);  // 1,993.2 available
+}
+
+TEST_CASE("doctor: what a host needs is the plan's number, to the byte") {
+  for (const char* name : {"llama3-8b-hgx-h200", "qwen3-8b-rtxpro6000", "measured-1.8b-1xh200"}) {
+    INFO(name);
+    const Job job = load_job(name);
+    const SearchResult result = search(job, {.cures = false});
+    REQUIRE(result.recommended);
+    const Answer& pick = result.candidates[*result.recommended];
+    const std::optional<HostNeed> need = host_need(job);
+    REQUIRE(need);
+    CHECK(need->pinned == pick.host_pinned_per_host);
+    CHECK(need->pinned + need->pageable == pick.host_needed());
+  }
 }
 
 TEST_CASE("doctor: what the measured job wants of its host") {

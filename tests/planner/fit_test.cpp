@@ -96,7 +96,9 @@ TEST_CASE("the fewest GPUs and the least host memory that do") {
     INFO("offload " << limit.offload);
     REQUIRE(limit.fits);
     CHECK(limit.fits->answer->feasible());
-    if (limit.breaks) CHECK_FALSE(limit.breaks->answer->feasible());
+    if (!limit.breaks) continue;  // one GPU does
+    CHECK(limit.breaks->stop != FitStop::nothing);
+    if (limit.breaks->answer) CHECK_FALSE(limit.breaks->answer->feasible());
   }
   CHECK(gpus.limits[0].fits->value < gpus.limits[1].fits->value);
 
@@ -111,6 +113,61 @@ TEST_CASE("the fewest GPUs and the least host memory that do") {
   for (const Answer& row : search(tight, {.cures = false}).candidates)
     if (row.deployable && row.feasible())
       CHECK((row.host_pinned_per_host + row.host_pageable_per_host).value >= memory.limits[0].fits->value);
+}
+
+TEST_CASE("where a rule stops the job, not memory, it is named with its words") {
+  // 1.8e9 parameters in one micro-batch of everything: the batch ends before memory does.
+  const Job job = library_job("measured-1.8b-1xh200");
+  const FitResult micro = fit(job, FitGoal::micro_batch, Megatron::any);
+  REQUIRE(micro.limits[0].fits);
+  CHECK(micro.limits[0].fits->value == job.batch.global / job.parallel.data());
+  REQUIRE(micro.limits[0].breaks);
+  CHECK(micro.limits[0].breaks->stop == FitStop::rule);
+  CHECK(micro.limits[0].breaks->value == 2 * micro.limits[0].fits->value);
+  CHECK(micro.limits[0].breaks->obstacle.find("batch") != std::string::npos);
+  CHECK_FALSE(is_valid(with_value(job, FitGoal::micro_batch, micro.limits[0].breaks->value)));
+
+  const Job experts = library_job("mixtral-8x7b-hgx-h200");
+  const FitResult gpus = fit(experts, FitGoal::gpus, Megatron::any);
+  REQUIRE(gpus.limits[0].breaks);
+  if (gpus.limits[0].breaks->stop == FitStop::rule) {
+    CHECK_FALSE(is_valid(with_value(experts, FitGoal::gpus, gpus.limits[0].breaks->value)));
+    CHECK_FALSE(gpus.limits[0].breaks->obstacle.empty());
+  }
+}
+
+TEST_CASE("what stops a job is told apart: device budget, host budget, no policy left") {
+  Job job = small_job();
+  job.budget.device = 18_GiB;
+  const FitResult device = fit(job, FitGoal::sequence, Megatron::any);
+  REQUIRE(device.limits[0].breaks);
+  CHECK(device.limits[0].breaks->stop == FitStop::device_budget);
+  Job poor = library_job("measured-1.8b-1xh200");  // chunked pins about 22 GiB of state
+  poor.budget.device = 30_GiB;
+  poor.budget.host = 4_GiB;
+  const FitResult host = fit(poor, FitGoal::host_memory, Megatron::any);
+  REQUIRE(host.limits[0].breaks);
+  CHECK((host.limits[0].breaks->stop == FitStop::host_budget || host.limits[0].breaks->stop == FitStop::device_budget));
+  CHECK_FALSE(host.limits[0].fits);
+}
+
+TEST_CASE("the least host memory says that it was looked for among all schedules") {
+  Job job = library_job("measured-1.8b-1xh200");
+  job.budget.device = 30_GiB;
+  const FitResult free = fit(job, FitGoal::host_memory, Megatron::any);
+  REQUIRE(free.limits[0].fits);
+  const std::string& reason = free.limits[0].fits->answer->reason;
+  CHECK(reason.find("that you can deploy") != std::string::npos);
+  CHECK(reason.find("asks for") == std::string::npos);
+  job.offload.policy = free.limits[0].fits->answer->candidate.policy;
+  const FitResult fixed = fit(job, FitGoal::host_memory, Megatron::any);
+  CHECK(fixed.limits[0].fits->answer->reason.find("that the job asks for") != std::string::npos);
+  // The same bytes as a host budget: it fits with them and not with one less.
+  job.offload.policy.reset();
+  job.budget.host = Bytes{free.limits[0].fits->value};
+  CHECK(search(job, {.cures = false}).recommended.has_value());
+  job.budget.host = *job.budget.host - Bytes{1};
+  CHECK_FALSE(search(job, {.cures = false}).recommended.has_value());
 }
 
 TEST_CASE("a measured step is scaled with the sequence like the roofline, and said so") {

@@ -59,6 +59,7 @@ ebb_test(explain_tests LIBS ebb_planner SOURCES
 ebb_test(search_tests LIBS ebb_planner SOURCES
   planner/fit_test.cpp
   planner/front_test.cpp
+  planner/one_number_test.cpp
   planner/robust_test.cpp
   planner/set_value_test.cpp
   planner/sweep_test.cpp
