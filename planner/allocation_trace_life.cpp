@@ -51,7 +51,10 @@ void StateTrace::resume() {
       resume_on_host();
       break;
     case Policy::pipelined:  // its host memory is read into
-    case Policy::tidal:
+      break;
+    case Policy::tidal:  // ... and what stays on the device is filled from there
+      keep();
+      tail(Moves::in);
       break;
   }
   has_moments_ = true;
@@ -116,6 +119,7 @@ void StateTrace::fill_masters() {
 /// What finalize() brought in is waited for and stays as it is; nothing is written. Windows of moments go when the next
 /// step begins, before it allocates anything.
 void StateTrace::skip() {
+  if (candidate_.policy == Policy::tidal && has_moments_) tail(Moves::in);
   for (Manager& manager : managers_) release_slots(manager);
 }
 

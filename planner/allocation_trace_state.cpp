@@ -11,7 +11,6 @@
 #include "planner/lowerings.hpp"
 #include "planner/optimizer_traffic.hpp"
 #include "planner/quantization.hpp"
-#include "planner/tidal_pieces.hpp"
 
 namespace ebb {
 
@@ -150,6 +149,7 @@ void StateTrace::begin_step(bool first) {
   if (full_reload && here && !first) state(all(), Moves::out);
   if (full_reload && here && first && masters_at_init_) masters(all(), Moves::out);
   if (candidate_.policy == Policy::windowed && here) masters_leave(first);
+  if (candidate_.policy == Policy::tidal) tail(Moves::out);
 }
 
 void StateTrace::finalize(bool first) {
@@ -175,11 +175,8 @@ void StateTrace::step(bool first) {
       return step_on_host(first);
     case Policy::pipelined:
       return step_in_slots(candidate_.slots, candidate_.chunk_numel);
-    case Policy::tidal: {
-      // Pieces and activations take turns below the cap; a step holds as many pieces as it ever does.
-      const auto pieces = tidal_pieces(rank_, candidate_);
-      return step_in_slots(pieces->schedule.places + pieces->schedule.kept, pieces->numel);
-    }
+    case Policy::tidal:
+      return step_tidal();
   }
 }
 

@@ -2,6 +2,7 @@
 // state, where a Plan has one buffer. Internal to allocation_trace.cpp.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "planner/trace_builder.hpp"
 
 namespace ebb {
+
+struct TidalPieces;
 
 class StateTrace {
  public:
@@ -68,6 +71,10 @@ class StateTrace {
   void fill(Manager& manager, std::size_t chunk);
   void step_on_host(bool first);
   void step_in_slots(std::int64_t count, Numel numel);
+  const TidalPieces& tide();
+  void keep();
+  void tail(Moves moves);
+  void step_tidal();
 
   void release_slots(Manager& manager);
   void resume();
@@ -89,6 +96,10 @@ class StateTrace {
   bool has_moments_ = false;
   bool away_ = false;  // full-reload's state, windowed's masters: on the host although no step has begun
   std::vector<Manager> managers_;
+  std::shared_ptr<const TidalPieces> tide_;  // tidal, once it is asked for
+  bool tail_here_ = false;
+  bool kept_here_ = false;
+  std::vector<TraceTensor> tail_;
   std::vector<TraceTensor> master_, exp_avg_, exp_avg_sq_;  // by shard
 };
 

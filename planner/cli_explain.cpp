@@ -73,7 +73,7 @@ int run_explain(const ExplainOptions& options) {
   how.cures = false;
   how.likely = true;  // as `ebb plan`, so that what does not fit needs the same here
   if (options.megatron) how.megatron = parse_megatron(*options.megatron, Place{"--megatron"});
-  if (options.objective) how.objective = parse_objective(*options.objective, Place{"--objective"});
+  if (options.objective) how.objective = objective_named(*options.objective).value();
   Job job = load_job_argument(options.job, options.settings);
   set_budgets(job, options.budget, options.host_budget);
   check(job, how.megatron);

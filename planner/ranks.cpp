@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "models/errors.hpp"
+#include "planner/tidal_pieces.hpp"
 
 namespace ebb {
 
@@ -88,6 +89,7 @@ RankModel of_same_stage(const RankModel& other, std::int64_t rank, std::vector<S
   model.footprint.step_temporaries =
       bytes_of(model.owned, other.footprint.step_temporaries.value / other.owned.value);  // copies of gradients
   model.compute = other.compute;
+  model.tidal = make_tidal_memory(other.tidal.get());
   return model;
 }
 

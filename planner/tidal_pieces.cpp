@@ -23,9 +23,15 @@
 
 namespace ebb {
 
-struct TidalMemory {
+/// Ranks of a stage have the same layers.
+struct StageLevels {
   std::mutex mutex;
   std::optional<ActivationLevels> levels;
+};
+
+struct TidalMemory {
+  std::shared_ptr<StageLevels> stage = std::make_shared<StageLevels>();
+  std::mutex mutex;
   std::map<Candidate, std::shared_ptr<const TidalPieces>> pieces;
 };
 
@@ -105,9 +111,10 @@ void state_room(const RankModel& rank, const Frame& frame, const ActivationLevel
 ActivationLevels levels_of(const RankModel& rank) {
   const auto walk = [&] { return activation_levels(*rank.job, *rank.stage, rank.compute, rank.footprint); };
   if (!rank.tidal) return walk();
-  const std::lock_guard lock(rank.tidal->mutex);
-  if (!rank.tidal->levels) rank.tidal->levels = walk();
-  return *rank.tidal->levels;
+  StageLevels& stage = *rank.tidal->stage;
+  const std::lock_guard lock(stage.mutex);
+  if (!stage.levels) stage.levels = walk();
+  return *stage.levels;
 }
 
 struct MeasuredRoom {
@@ -201,7 +208,11 @@ TidalPieces cut_and_place(const RankModel& rank, const Candidate& candidate) {
 
 TidalRoom tidal_room(const RankModel& rank, const Candidate& candidate) { return measure(rank, candidate).room; }
 
-std::shared_ptr<TidalMemory> make_tidal_memory() { return std::make_shared<TidalMemory>(); }
+std::shared_ptr<TidalMemory> make_tidal_memory(const TidalMemory* same_stage) {
+  auto memory = std::make_shared<TidalMemory>();
+  if (same_stage != nullptr) memory->stage = same_stage->stage;
+  return memory;
+}
 
 std::shared_ptr<const TidalPieces> tidal_pieces(const RankModel& rank, const Candidate& candidate) {
   const auto known = [&]() -> std::shared_ptr<const TidalPieces> {

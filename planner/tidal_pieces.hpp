@@ -57,7 +57,8 @@ struct TidalPieces {
 TidalRoom tidal_room(const RankModel& rank, const Candidate& candidate);
 /// Worked out once for each candidate and remembered with the rank; from any thread.
 std::shared_ptr<const TidalPieces> tidal_pieces(const RankModel& rank, const Candidate& candidate);
-std::shared_ptr<TidalMemory> make_tidal_memory();
+/// Of a rank of its own, or of one more rank of a stage.
+std::shared_ptr<TidalMemory> make_tidal_memory(const TidalMemory* same_stage = nullptr);
 
 /// The buffer of a piece that stays, in all parts of a life that know it.
 BufferId tail_buffer(PlanBuilder& plan, const Precision& precision, const TidalPieces& pieces, const TidalPiece& piece,

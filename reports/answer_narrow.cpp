@@ -14,6 +14,12 @@ namespace ebb::reports {
 
 namespace {
 
+/// Over resident; no sign where it rounds to nothing.
+std::string slower_text(double slowdown) {
+  const std::string text = fmt::format("{:.1f} %", (slowdown - 1) * 100);
+  return text == "-0.0 %" ? "0.0 %" : text;
+}
+
 constexpr std::size_t kLines = 24;
 constexpr const char* kLegend =
     "needs <=: reserved bytes at most, of start, steps, load and save; it decides. pinned: on a host.";
@@ -119,8 +125,7 @@ std::string Narrow::table(const Style& style) const {
     const Candidate& c = report_.candidates[i];
     table.add_row({report_.recommended == i ? "*" : " ", c.policy, parameters_of(c), format_bytes(c.device_peak),
                    format_bytes(c.device_reserved), format_bytes(c.host_pinned_per_host), format_seconds(c.step),
-                   c.policy == "resident" ? "-" : fmt::format("{:.1f} %", (c.slowdown - 1) * 100),
-                   short_note(c, report_.header, number)});
+                   c.policy == "resident" ? "-" : slower_text(c.slowdown), short_note(c, report_.header, number)});
   }
   std::string text;
   append_table(text, table, style);

@@ -8,6 +8,7 @@
 
 #include "models/job_yaml.hpp"
 #include "planner/lower.hpp"
+#include "planner/tidal_pieces.hpp"
 
 namespace ebb::test {
 
@@ -62,6 +63,9 @@ inline std::vector<RankCase> rank_cases() {
 /// Small enough numbers of chunks that every dependency can be deleted in turn.
 inline std::vector<Candidate> candidates_for(const RankModel& rank) {
   const Numel tenth{ceil_div(rank.owned.value, 10)};
+  // A cap with room for a third of the state even at the peak: that third never moves.
+  const Bytes more = tidal_room(rank, {.policy = Policy::tidal, .chunk_numel = tenth}).cap +
+                     bytes_of(rank.owned, rank.job->precision.state_bytes() / 3);
   return {
       {.policy = Policy::resident},
       {.policy = Policy::full_reload},
@@ -77,10 +81,13 @@ inline std::vector<Candidate> candidates_for(const RankModel& rank) {
       {.policy = Policy::pipelined, .chunk_numel = rank.owned + rank.owned, .slots = 2},
       {.policy = Policy::tidal, .chunk_numel = tenth},
       {.policy = Policy::tidal, .chunk_numel = {ceil_div(rank.owned.value, 25)}},
-      {.policy = Policy::tidal,
-       .chunk_numel = {ceil_div(rank.owned.value, 25)},
-       .cap = rank.job->cluster.gpu.memory.value},
+      {.policy = Policy::tidal, .chunk_numel = {ceil_div(rank.owned.value, 25)}, .cap = more},
   };
+}
+
+/// Elements that tidal never moves.
+inline std::int64_t kept_by(const RankModel& rank, const Candidate& candidate) {
+  return candidate.policy == Policy::tidal ? tidal_pieces(rank, candidate)->kept.numel().value : 0;
 }
 
 inline std::string text_of(const Candidate& candidate) {

@@ -182,7 +182,7 @@ TEST_CASE("device lives: no plan of any policy overlays what may be alive at onc
     for (const Candidate& candidate : test::replay_candidates(test::owned_of(resident))) {
       INFO(what.name << ", " << test::text_of(candidate));
       const Plan plan = host_plans(what.job, candidate).plans.front();
-      const bool packed = candidate.policy == Policy::pipelined;
+      const bool packed = candidate.policy == Policy::pipelined || candidate.policy == Policy::tidal;
       if (lives_apart(plan, Order(plan))) {
         check_no_overlap(plan);
       } else {  // windowed's masters come back before all of them have left: a caching allocator finds other bytes
