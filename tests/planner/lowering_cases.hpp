@@ -2,12 +2,14 @@
 // and expert optimizers, several optimizer instances, fp32 and bf16 gradients, fused and unfused Adam, fractions.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "models/job_yaml.hpp"
 #include "planner/lower.hpp"
+#include "planner/tidal_pieces.hpp"
 
 namespace ebb::test {
 
@@ -62,6 +64,10 @@ inline std::vector<RankCase> rank_cases() {
 /// Small enough numbers of chunks that every dependency can be deleted in turn.
 inline std::vector<Candidate> candidates_for(const RankModel& rank) {
   const Numel tenth{ceil_div(rank.owned.value, 10)};
+  const Numel small{ceil_div(rank.owned.value, 25)};
+  // All that the GPU has; some cases are too large for theirs.
+  const Bytes usual = tidal_room(rank, {.policy = Policy::tidal, .chunk_numel = small}).cap;
+  const Bytes cap = std::max(rank.job->cluster.gpu.memory.value, usual);
   return {
       {.policy = Policy::resident},
       {.policy = Policy::full_reload},
@@ -76,10 +82,8 @@ inline std::vector<Candidate> candidates_for(const RankModel& rank) {
       {.policy = Policy::pipelined, .chunk_numel = tenth, .slots = 3},
       {.policy = Policy::pipelined, .chunk_numel = rank.owned + rank.owned, .slots = 2},
       {.policy = Policy::tidal, .chunk_numel = tenth},
-      {.policy = Policy::tidal, .chunk_numel = {ceil_div(rank.owned.value, 25)}},
-      {.policy = Policy::tidal,
-       .chunk_numel = {ceil_div(rank.owned.value, 25)},
-       .cap = rank.job->cluster.gpu.memory.value},
+      {.policy = Policy::tidal, .chunk_numel = small},
+      {.policy = Policy::tidal, .chunk_numel = small, .cap = cap},
   };
 }
 
