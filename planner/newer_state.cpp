@@ -58,13 +58,19 @@ NewerState::Cells::iterator NewerState::first_at(std::int64_t at) {
   return before->second.end > at ? before : next;
 }
 
-/// The first cell that begins at or behind `at`; a cell that spans `at` is cut in two.
-NewerState::Cells::iterator NewerState::split(std::int64_t at) {
-  const auto spanning = first_at(at);
-  if (spanning == cells_.end() || spanning->first >= at) return spanning;
-  Cell right = spanning->second;
-  spanning->second.end = at;
-  return cells_.emplace_hint(std::next(spanning), at, right);
+/// Cuts cells in two where `range` begins and ends; the first cell in it or behind it.
+NewerState::Cells::iterator NewerState::cut(ElementRange range) {
+  const auto cut_at = [&](Cells::iterator cell, std::int64_t at) {
+    Cell right = cell->second;
+    cell->second.end = at;
+    return cells_.emplace_hint(std::next(cell), at, right);
+  };
+  auto first = first_at(range.begin);
+  if (first != cells_.end() && first->first < range.begin) first = cut_at(first, range.begin);
+  auto last = first;
+  while (last != cells_.end() && last->second.end < range.end) ++last;
+  if (last != cells_.end() && last->first < range.end && last->second.end > range.end) cut_at(last, range.end);
+  return first;
 }
 
 /// The first cell in `range` with states for which `wrong` holds.
@@ -114,11 +120,12 @@ NewerState::Fault NewerState::absent(ElementRange range, std::uint8_t states, Bu
 void NewerState::place(ElementRange range, std::uint8_t states, const Copy& copy) {
   // Old bytes of the host do not take the newest value's place elsewhere.
   const auto keeps = [&](const Copy& there) { return !copy.newer && there.newer && there.buffer != copy.buffer; };
-  auto cell = split(range.begin);
-  const auto end = split(range.end);
+  auto cell = cut(range);
   for (std::int64_t at = range.begin; at < range.end;) {
-    if (cell == end || cell->first > at)
-      cell = cells_.emplace_hint(cell, at, Cell{cell == end ? range.end : cell->first, {}});
+    if (cell == cells_.end() || cell->first > at) {
+      const std::int64_t end = cell == cells_.end() ? range.end : std::min(cell->first, range.end);
+      cell = cells_.emplace_hint(cell, at, Cell{end, {}});
+    }
     for (std::size_t state = 0; state < kNames.size(); ++state)
       if (has(states, state) && !keeps(cell->second.copies[state])) cell->second.copies[state] = copy;
     at = cell->second.end;
@@ -128,9 +135,7 @@ void NewerState::place(ElementRange range, std::uint8_t states, const Copy& copy
 
 /// `from` has no newest value of these any more; none: no buffer has.
 void NewerState::drop(ElementRange range, std::uint8_t states, BufferId from) {
-  split(range.begin);
-  split(range.end);
-  for (auto cell = cells_.lower_bound(range.begin); cell != cells_.end() && cell->first < range.end;) {
+  for (auto cell = cut(range); cell != cells_.end() && cell->first < range.end;) {
     bool any = false;
     for (std::size_t state = 0; state < kNames.size(); ++state) {
       Copy& copy = cell->second.copies[state];
@@ -143,9 +148,8 @@ void NewerState::drop(ElementRange range, std::uint8_t states, BufferId from) {
 
 /// Written where they are.
 void NewerState::make_newer(ElementRange range, std::uint8_t states, OpId writer) {
-  split(range.begin);
-  split(range.end);
-  for (auto cell = cells_.lower_bound(range.begin); cell != cells_.end() && cell->first < range.end; ++cell) {
+  if (states == 0) return;
+  for (auto cell = cut(range); cell != cells_.end() && cell->first < range.end; ++cell) {
     for (std::size_t state = 0; state < kNames.size(); ++state) {
       Copy& copy = cell->second.copies[state];
       if (has(states, state) && copy.buffer.valid()) copy = {copy.buffer, writer, true};
@@ -155,9 +159,7 @@ void NewerState::make_newer(ElementRange range, std::uint8_t states, OpId writer
 
 /// The host has the newest value, too.
 void NewerState::make_current(ElementRange range, std::uint8_t states) {
-  split(range.begin);
-  split(range.end);
-  for (auto cell = cells_.lower_bound(range.begin); cell != cells_.end() && cell->first < range.end; ++cell)
+  for (auto cell = cut(range); cell != cells_.end() && cell->first < range.end; ++cell)
     for (std::size_t state = 0; state < kNames.size(); ++state)
       if (has(states, state)) cell->second.copies[state].newer = false;
 }
@@ -189,8 +191,13 @@ void NewerState::read_device(OpId id, const Op& op, std::vector<Hazard>& hazards
 }
 
 void NewerState::read_host(OpId id, const Op& op, std::vector<Hazard>& hazards) {
-  const Fault fault = find(op.range, op.states, [](const Copy& copy) { return copy.newer; });
-  if (fault.states != 0) report(HazardKind::stale_read, id, fault, "reads the host's old", hazards);
+  const Fault old = find(op.range, op.states, [](const Copy& copy) { return copy.newer; });
+  if (old.states == 0) return;
+  report(HazardKind::stale_read, id, old, "reads the host's old", hazards);
+  if (op.kind != OpKind::copy_h2d) return;
+  const Fault lost =
+      find(op.range, op.states, [&](const Copy& copy) { return copy.newer && copy.buffer == op.buffer; });
+  if (lost.states != 0) report(HazardKind::lost_state, id, lost, "overwrites the only newest", hazards);
 }
 
 /// `buffer` loses what lies there.
@@ -219,9 +226,6 @@ void NewerState::copy_in(OpId id, const Op& op, std::vector<Hazard>& hazards) {
   // A checkpoint's state replaces whatever there is.
   if (op.host_buffer.valid()) return fill(id, op, true, hazards);
   read_host(id, op, hazards);
-  const Fault fault =
-      find(op.range, op.states, [&](const Copy& copy) { return copy.newer && copy.buffer == op.buffer; });
-  if (fault.states != 0) report(HazardKind::lost_state, id, fault, "overwrites the only newest", hazards);
   fill(id, op, false, hazards);
 }
 
@@ -230,7 +234,7 @@ void NewerState::kernel(OpId id, const Op& op, std::vector<Hazard>& hazards) {
     case Work::adam:
     case Work::adam_foreach:
       read_device(id, op, hazards);
-      make_newer(op.range, op.states & static_cast<std::uint8_t>(~states_of(op.buffer)), id);
+      make_newer(op.range, op.states & on_device_ & static_cast<std::uint8_t>(~states_of(op.buffer)), id);
       return fill(id, op, true, hazards);
     case Work::zero_state:
     case Work::make_masters:

@@ -66,7 +66,7 @@ class NewerState {
   bool tracked(BufferId buffer) const;
   std::uint8_t states_of(BufferId buffer) const;
   Cells::iterator first_at(std::int64_t at);
-  Cells::iterator split(std::int64_t at);
+  Cells::iterator cut(ElementRange range);
   template <class Wrong>
   Fault find(ElementRange range, std::uint8_t states, Wrong wrong);
   Fault absent(ElementRange range, std::uint8_t states, BufferId from);
