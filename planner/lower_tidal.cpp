@@ -193,6 +193,8 @@ void Tidal::skip() {
   }
   for (std::size_t k = 0; k < count(); ++k)
     if (piece(k).stays && !buffer_of(k).alive) fill(k, Phase::skip);
+  // The next part of the life begins when the host has come to this end.
+  plan_.add({.kind = OpKind::host_wait, .phase = Phase::skip, .stream = kHost}, {plan_.last_on(kH2d)});
 }
 
 void Tidal::step() {
