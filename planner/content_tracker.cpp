@@ -13,6 +13,15 @@ void ContentTracker::test(const Cell& cell, const Order& order, OpId op, bool wr
   }
 }
 
+void ContentTracker::count(Cell& cell, const Order& order, OpId op, bool write) {
+  if (write) {
+    cell.last_write = op;
+    return cell.reads.clear();
+  }
+  std::erase_if(cell.reads, [&](OpId read) { return order.before(read, op); });
+  cell.reads.push_back(op);
+}
+
 /// The first cell that begins at or after `at`; a cell that spans `at` is cut in two.
 ContentTracker::Cells::iterator ContentTracker::split(std::int64_t at) {
   const auto next = cells_.lower_bound(at);
@@ -28,21 +37,25 @@ void ContentTracker::access(const Order& order, OpId op, ElementRange range, boo
   if (range.begin >= range.end) {
     range = {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
   }
+  // Mostly the elements are those of an earlier access.
+  auto cell = cells_.lower_bound(range.begin);
+  if (cell != cells_.end() && cell->first == range.begin && cell->second.end == range.end) {
+    test(cell->second, order, op, write, unordered);
+    return count(cell->second, order, op, write);
+  }
   split(range.begin);
   const auto end = split(range.end);
-  auto cell = cells_.lower_bound(range.begin);
+  cell = cells_.lower_bound(range.begin);
   if (write) {
     for (auto it = cell; it != end; ++it) test(it->second, order, op, true, unordered);
-    cells_.erase(cell, end);
-    cells_[range.begin] = {range.end, op, {}};
+    cells_.emplace_hint(cells_.erase(cell, end), range.begin, Cell{range.end, op, {}});
     return;
   }
   std::int64_t at = range.begin;
   for (; cell != end; ++cell) {
     if (cell->first > at) cells_.emplace_hint(cell, at, Cell{cell->first, OpId::none(), {op}});
     test(cell->second, order, op, false, unordered);
-    std::erase_if(cell->second.reads, [&](OpId read) { return order.before(read, op); });
-    cell->second.reads.push_back(op);
+    count(cell->second, order, op, false);
     at = cell->second.end;
   }
   if (at < range.end) cells_.emplace_hint(end, at, Cell{range.end, OpId::none(), {op}});

@@ -30,6 +30,7 @@ class ContentTracker {
   using Cells = std::map<std::int64_t, Cell>;  // by begin
 
   static void test(const Cell& cell, const Order& order, OpId op, bool write, std::vector<OpId>& unordered);
+  static void count(Cell& cell, const Order& order, OpId op, bool write);
   Cells::iterator split(std::int64_t at);
 
   Cells cells_;

@@ -20,6 +20,10 @@ std::string_view name_of(HazardKind kind) {
       return "issued early";
     case HazardKind::outlives_phase:
       return "outlives its phase";
+    case HazardKind::stale_read:
+      return "stale read";
+    case HazardKind::lost_state:
+      return "lost state";
     case HazardKind::over_budget:
       return "over budget";
     case HazardKind::collective_mismatch:

@@ -22,6 +22,8 @@ enum class HazardKind : std::uint8_t {
                         // while alive
   issued_early,         // may start before the host op that precedes it in the plan has ended: a host issues in order
   outlives_phase,       // alive when the phase that it ends with (Buffer::ends_with) is over
+  stale_read,           // reads a copy of state, the host's or a device buffer's, that is not the newest
+  lost_state,           // a buffer that alone has the newest value of some state is released or overwritten
   over_budget,          // live device bytes may exceed the budget
   collective_mismatch,  // two ranks issue different operations on one communicator
   collective_deadlock,  // ranks wait for each other: they order operations on two communicators differently

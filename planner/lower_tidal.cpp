@@ -191,8 +191,14 @@ void Tidal::skip() {
     if (slot.alive) plan_.release(slot.id, Phase::skip);
     slot.alive = false;
   }
-  for (std::size_t k = 0; k < count(); ++k)
-    if (piece(k).stays && !buffer_of(k).alive) fill(k, Phase::skip);
+  OpId back;
+  for (std::size_t k = 0; k < count(); ++k) {
+    if (!piece(k).stays || buffer_of(k).alive) continue;
+    fill(k, Phase::skip);
+    back = *in_[k];
+  }
+  // The next part of the life begins when the host has come to this end.
+  if (back.valid()) plan_.add({.kind = OpKind::host_wait, .phase = Phase::skip, .stream = kHost}, {back});
 }
 
 void Tidal::step() {

@@ -7,6 +7,7 @@
 #include "models/op_order.hpp"
 #include "planner/accesses.hpp"
 #include "planner/content_tracker.hpp"
+#include "planner/newer_state.hpp"
 #include "planner/peak_bound.hpp"
 #include "planner/phase_ends.hpp"
 #include "planner/storage_tracker.hpp"
@@ -17,7 +18,7 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Plan& plan) : plan_(plan), order_(plan) {
+  explicit Verifier(const Plan& plan) : plan_(plan), order_(plan), newer_(plan) {
     storage_.reserve(plan.buffers.size());
     for (const Buffer& buffer : plan.buffers) storage_.emplace_back(buffer.initial);
   }
@@ -43,7 +44,8 @@ class Verifier {
   OpId last_host_;
   std::vector<StorageTracker> storage_;                  // by buffer
   std::array<ContentTracker, 2 * kStates * 2> content_;  // side x state x counting
-  std::vector<OpId> found_;                              // scratch
+  NewerState newer_;
+  std::vector<OpId> found_;  // scratch
   std::vector<Hazard> hazards_;
 };
 
@@ -184,6 +186,7 @@ std::vector<Hazard> Verifier::run() {
     check_issue(id, op);
     if (op.kind == OpKind::allocate || op.kind == OpKind::release) {
       check_life(id, op);
+      newer_.run(id, op, hazards_);
       continue;
     }
     const Accesses accesses = accesses_of(op);
@@ -197,7 +200,9 @@ std::vector<Hazard> Verifier::run() {
     for (const OpId earlier : found_) {
       report(HazardKind::unordered_access, earlier, id, op.buffer, "is not ordered before", {earlier, id});
     }
+    newer_.run(id, op, hazards_);
   }
+  newer_.finish(hazards_);
   find_phase_leaks(plan_, hazards_);
   for (std::uint32_t b = 0; b < plan_.buffers.size(); ++b) {
     if (!storage_[b].alive() || may_stay({b})) continue;

@@ -2,6 +2,7 @@
 // and expert optimizers, several optimizer instances, fp32 and bf16 gradients, fused and unfused Adam, fractions.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>

@@ -25,6 +25,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/lower_test.cpp
   planner/megatron_file_test.cpp
   planner/megatron_job_test.cpp
+  planner/newer_state_test.cpp
   planner/optimizer_traffic_test.cpp
   planner/parameters_test.cpp
   planner/quantization_test.cpp

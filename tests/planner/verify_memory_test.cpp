@@ -46,6 +46,8 @@ TEST_CASE("what a lowering allocates says when it is gone, and every release tha
       for (std::uint32_t i = 0; i < plan.ops.size(); ++i) {
         const Op& op = plan.ops[i];
         if (op.kind != OpKind::release) continue;
+        if (!plan.buffers[op.buffer.index].ends_with)
+          continue;  // tidal's: leaves when its room is needed, and comes back
         const std::uint32_t next = follower(plan, *plan.buffers[op.buffer.index].ends_with);
         if (next == plan.ops.size()) continue;  // nothing follows the phase: the end of the plan is its end
         REQUIRE(i < next);
