@@ -273,7 +273,7 @@ TEST_CASE("what-ifs keep to the Megatron asked for, and lack what the search of 
   const SearchResult now = search(job, {.megatron = Megatron::main, .cures = false});
   REQUIRE(now.recommended);
   const Answer& pick = now.candidates[*now.recommended];
-  const reports::Explanation e = explain(job, pick, pick, Megatron::main);
+  const reports::Explanation e = explain(job, pick, pick, {.megatron = Megatron::main});
 
   // Anyone's would be windowed, which main does not have.
   const reports::WhatIf& link = what_if(e, "twice as fast");
@@ -285,6 +285,6 @@ TEST_CASE("what-ifs keep to the Megatron asked for, and lack what the search of 
     tighter.budget.device = Bytes{device_budget_of(job).value / 100 * 90};
     const SearchResult planned = search(tighter, {.megatron = megatron, .likely = true});  // as `ebb plan`
     REQUIRE_FALSE(planned.recommended);
-    CHECK(what_if(explain(job, pick, pick, megatron), "10 % less").note == "nothing fits: " + planned.shortfall);
+    CHECK(what_if(explain(job, pick, pick, {.megatron = megatron}), "10 % less").note == "nothing fits: " + planned.shortfall);
   }
 }
