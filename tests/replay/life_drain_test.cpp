@@ -86,11 +86,12 @@ int differing_orders(const std::vector<Plan>& plans, LifePart next, bool drain) 
 
 TEST_CASE("A part that does not wait for what the step before it began shows it: the drain between parts is needed") {
   // Chunked and pipelined wait for their last copies before a step ends, so that only the others need it there; a skip
-  // begins as a step does, which brings no state that is on its way but full-reload's, whose first ops take it away.
+  // begins as a step does, which brings no state that is on its way but full-reload's and tidal's, whose first ops take
+  // away what the step before has left on the device.
   const std::map<LifePart, std::vector<Policy>> shown = {
-      {LifePart::save, {Policy::resident, Policy::full_reload, Policy::windowed}},
-      {LifePart::skip, {Policy::full_reload}},
-      {LifePart::reload, {Policy::resident, Policy::full_reload, Policy::windowed}}};
+      {LifePart::save, {Policy::resident, Policy::full_reload, Policy::windowed, Policy::tidal}},
+      {LifePart::skip, {Policy::full_reload, Policy::tidal}},
+      {LifePart::reload, {Policy::resident, Policy::full_reload, Policy::windowed, Policy::tidal}}};
   for (const auto& [next, policies] : shown) {
     std::map<Policy, int> noticed;
     for (const int gpus : {1, 2}) {
