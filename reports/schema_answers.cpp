@@ -26,6 +26,7 @@ std::vector<Field> candidate_fields() {
       {"chunk_size_mb", nullable(integer("MiB of moments in a chunk (windowed).")), required},
       {"fraction", nullable(number("Part of the state that moves (windowed, cpu-adam).")), required},
       {"slots", nullable(integer("Device slots (pipelined).")), required},
+      {"cap_bytes", nullable(integer("Live device bytes stay below it (tidal); null: its default.")), required},
       {"flags", texts("Megatron's flags: the words of a command line."), required},
       {"forms", forms(), required},
       {"requires", text("Which Megatron takes them; empty: any."), required},

@@ -99,7 +99,7 @@ TEST_CASE("check: no job of the library breaks a rule, and its JSON is repeatabl
     CHECK(outcome.code == 0);
     const auto json = nlohmann::json::parse(outcome.out);
     CHECK(json.at("violations").empty());
-    CHECK(json.at("policies").size() == (json.at("policy").is_null() ? 6 : 0));
+    CHECK(json.at("policies").size() == (json.at("policy").is_null() ? 7 : 0));
     if (json.at("policy").is_null()) CHECK(json.at("policies")[0].at("ruled_out") == false);  // resident
     CHECK(run_ebb("check " + job + " --json").out == outcome.out);
   }
@@ -112,7 +112,7 @@ TEST_CASE("check: a policy of the command line is judged, an open one only ruled
                               .string();
   const Outcome open = run_ebb("check " + job);
   CHECK(open.code == 0);
-  CHECK(holds(open.out, "policies that nothing stands against: resident, cpu-adam, pipelined\n"));
+  CHECK(holds(open.out, "policies that nothing stands against: resident, cpu-adam, pipelined, tidal\n"));
   CHECK(
       holds(open.out, "windowed is ruled out: " + job + ":5:34: megatron.optimizer_cuda_graph: windowed does not go"));
   for (const char* policy : {"full-reload", "chunked", "windowed"}) {

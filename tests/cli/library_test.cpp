@@ -44,7 +44,7 @@ TEST_CASE("lists name what the library holds, with and without `list`") {
   CHECK(names_of(json_of("models list --json").at("models")) == names_in("llm"));
   CHECK(names_of(json_of("clusters list --json").at("clusters")) == names_in("clusters"));
   CHECK(names_of(json_of("policies list --json").at("policies")) ==
-        std::vector<std::string>{"resident", "full-reload", "chunked", "windowed", "cpu-adam", "pipelined"});
+        std::vector<std::string>{"resident", "full-reload", "chunked", "windowed", "cpu-adam", "pipelined", "tidal"});
   for (const std::string kind : {"models", "clusters", "policies"}) {
     const Outcome list = run_ebb(kind + " list");
     CHECK(list.out == run_ebb(kind).out);
