@@ -54,12 +54,10 @@ struct TideBound {
 /// each holds one piece at a time.
 ///  - A piece k >= places takes its place over from piece k - places, which has left by then.
 ///  - Of the first `places` pieces those in places 0 .. arrive - 1 arrive: they begin to come in before the first
-///  update,
-///    each as soon as it fits, by ascending place. The copy of the last may end after the first update. All others come
-///    in during the step, in the order of their numbers.
+///    update, each as soon as it fits, by ascending place. The copy of the last may end after the first update. All
+///    others come in during the step, in the order of their numbers.
 ///  - Of the last `places` pieces those in places 0 .. tail - 1 stay, and leave in the next step by descending place,
-///  the
-///    first at the plan's start; the forward waits for them where it needs their room. All others leave during the
+///    the first at the plan's start; the forward waits for them where it needs their room. All others leave during the
 ///    step, in the order of their numbers. A piece may both arrive and stay.
 struct TideSchedule {
   std::int64_t places = 0;  // N, without the kept pieces' room

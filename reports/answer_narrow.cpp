@@ -139,7 +139,8 @@ std::string Narrow::write(const Style& style) const {
   if (!report_.next_command.empty()) text += wrapped(fmt::format("Next: {}", report_.next_command), 2, "\\");
   const std::string job = report_.megatron.empty() ? "JOB" : "JOB --megatron " + report_.megatron;
   std::string also = fmt::format("Also: ebb explain {0} (why), ebb plan {0} --all (", job);
-  also += rows_.left_out > 0 ? fmt::format("{} more row{}", rows_.left_out, rows_.left_out == 1 ? "" : "s") : "all figures";
+  also +=
+      rows_.left_out > 0 ? fmt::format("{} more row{}", rows_.left_out, rows_.left_out == 1 ? "" : "s") : "all figures";
   also += report_.recommended ? "), --format yaml|bridge|verl" : ")";
   return text + wrapped(also, 2);
 }

@@ -1,4 +1,4 @@
-#include "tide_executor.hpp"
+#include "tests/planner/tide_executor.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "tide_exhaustive.hpp"
+#include "tests/planner/tide_exhaustive.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -7,8 +7,8 @@
 
 #include "planner/tide_schedule.hpp"
 #include "tests/catch.hpp"
-#include "tide_executor.hpp"
-#include "tide_exhaustive.hpp"
+#include "tests/planner/tide_executor.hpp"
+#include "tests/planner/tide_exhaustive.hpp"
 
 using namespace ebb;
 

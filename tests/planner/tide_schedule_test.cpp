@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tests/catch.hpp"
-#include "tide_executor.hpp"
+#include "tests/planner/tide_executor.hpp"
 
 using namespace ebb;
 
