@@ -191,7 +191,8 @@ TEST_CASE("hostile sizes are rejected before anything is computed from them") {
 
 namespace {
 
-const RequestPlaces kPlaces = {{"--policy"}, {"--chunk-numel"}, {"--chunk-size-mb"}, {"--fraction"}, {"--slots"}, {"--cap"}};
+const RequestPlaces kPlaces = {{"--policy"},   {"--chunk-numel"}, {"--chunk-size-mb"},
+                               {"--fraction"}, {"--slots"},       {"--cap"}};
 
 std::string request_rejection(const CandidateRequest& request) {
   try {
