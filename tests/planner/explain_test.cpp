@@ -285,6 +285,7 @@ TEST_CASE("what-ifs keep to the Megatron asked for, and lack what the search of 
     tighter.budget.device = Bytes{device_budget_of(job).value / 100 * 90};
     const SearchResult planned = search(tighter, {.megatron = megatron, .likely = true});  // as `ebb plan`
     REQUIRE_FALSE(planned.recommended);
-    CHECK(what_if(explain(job, pick, pick, {.megatron = megatron}), "10 % less").note == "nothing fits: " + planned.shortfall);
+    CHECK(what_if(explain(job, pick, pick, {.megatron = megatron}), "10 % less").note ==
+          "nothing fits: " + planned.shortfall);
   }
 }

@@ -33,7 +33,8 @@ TEST_CASE("each Megatron takes the flags that it has") {
   CHECK(accepts(Megatron::pr6544, Policy::full_reload));
   CHECK(accepts(Megatron::pr6544, Policy::chunked));
   CHECK_FALSE(accepts(Megatron::pr6544, Policy::windowed));
-  for (const Policy policy : kPolicies) CHECK(accepts(Megatron::any, policy) == (policy != Policy::pipelined && policy != Policy::tidal));
+  for (const Policy policy : kPolicies)
+    CHECK(accepts(Megatron::any, policy) == (policy != Policy::pipelined && policy != Policy::tidal));
 }
 
 TEST_CASE("MXFP8 parameter gather rules out chunks, not the full reload") {
