@@ -71,5 +71,6 @@ TEST_CASE("host region: where nothing comes it says how far it got, and keeps no
     CHECK(what.find("ran out after 32.00 MiB of 64.00 MiB") != std::string::npos);
     CHECK(what.find("8.000 MiB left (/sys/fs/cgroup/memory.max)") != std::string::npos);
   }
-  CHECK(resident_bytes() - before < (4 << 20));
+  // It had 32 MiB. A sanitizer's shadow of them, an eighth, may stay.
+  CHECK(resident_bytes() - before < (8 << 20));
 }
