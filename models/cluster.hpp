@@ -46,6 +46,8 @@ struct Gpu {
   Sourced<FlopsPerSecond> matrix_fp8;
   /// Part of the achieved GEMM rate that a whole training step reaches (launch gaps, small GEMMs).
   Sourced<double> compute_efficiency;
+  /// What a memory-bound kernel takes on the device beyond its bytes: start, ramps and the wait for its last block.
+  Sourced<Seconds> kernel_floor{{0.0}, "default: rates and calls hold it"};
 
   bool operator==(const Gpu&) const = default;
 };

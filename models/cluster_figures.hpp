@@ -68,6 +68,11 @@ void for_each(const Storage&, const Field&) {}
 template <class Block, class Field>
 void for_each_optional(Block&, const Field&) {}
 
+template <class Gpu, class Field>
+void for_each_optional(Gpu& gpu, const Field& field) requires std::is_same_v<std::remove_const_t<Gpu>, ebb::Gpu> {
+  field("kernel_floor", gpu.kernel_floor);
+}
+
 template <class Link, class Field>
 void for_each_optional(Link& link, const Field& field) requires std::is_same_v<std::remove_const_t<Link>, HostLink> {
   field("both_by_size", link.both_by_size);

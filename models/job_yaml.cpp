@@ -145,8 +145,7 @@ void check_offload(const YamlFields& fields, const Offload& offload) {
     if (find_fixed(fields, key) != nullptr && !used)
       throw InputError(fields.place_of(key), fmt::format("the policy {} has no {}", name_of(policy), key), cure);
   };
-  unused("chunk_numel", policy == Policy::chunked || policy == Policy::pipelined || policy == Policy::tidal,
-         "leave it out (windowed takes chunk_size_mb)");
+  unused("chunk_numel", uses_chunk_numel(policy), "leave it out (windowed takes chunk_size_mb)");
   unused("chunk_size_mb", policy == Policy::windowed, "leave it out (chunked takes chunk_numel)");
   unused("fraction", policy == Policy::windowed || policy == Policy::cpu_adam, "leave it out");
   unused("slots", policy == Policy::pipelined, "leave it out (only pipelined has slots)");

@@ -47,4 +47,8 @@ struct Candidate {
   constexpr auto operator<=>(const Candidate&) const = default;
 };
 
+/// Pieces of exactly chunk_numel elements (but for the last), whatever shard they belong to.
+constexpr bool cuts_elements(Policy policy) { return policy == Policy::pipelined || policy == Policy::tidal; }
+constexpr bool uses_chunk_numel(Policy policy) { return policy == Policy::chunked || cuts_elements(policy); }
+
 }  // namespace ebb

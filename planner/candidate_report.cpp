@@ -8,7 +8,7 @@ reports::Candidate report_of(const Answer& answer) {
   const Candidate& c = answer.candidate;
   reports::Candidate report;
   report.policy = name_of(c.policy);
-  if (c.policy == Policy::chunked || c.policy == Policy::pipelined || c.policy == Policy::tidal)
+  if (uses_chunk_numel(c.policy))
     report.chunk_numel = c.chunk_numel;
   if (c.policy == Policy::windowed) report.chunk_size_mb = c.chunk_size_mb;
   if (c.policy == Policy::windowed || c.policy == Policy::cpu_adam) report.fraction = c.fraction;

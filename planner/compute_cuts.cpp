@@ -15,11 +15,28 @@ ComputeCuts::ComputeCuts(PlanBuilder& plan, const ActivationLevels& levels, Buff
     buffers_.push_back(plan_.buffer("activations", k, levels.levels[k].bytes, Phase::backward));
 }
 
-Ticks ComputeCuts::next_event() const {
+Ticks ComputeCuts::event(std::size_t passed) const {
   const std::size_t count = levels_.levels.size();
-  if (risen_ < count) return levels_.levels[risen_].rises;
-  if (fallen_ < count) return levels_.levels[count - 1 - fallen_].falls;
+  if (passed < count) return levels_.levels[passed].rises;
+  if (passed < 2 * count) return levels_.levels[2 * count - 1 - passed].falls;
   return {std::numeric_limits<std::int64_t>::max()};
+}
+
+Ticks ComputeCuts::longest_piece(Ticks begin, Ticks end, bool last) const {
+  std::size_t passed = risen_ + fallen_;
+  Ticks at = begin;
+  Ticks best_begin = begin;
+  Ticks best{-1};
+  do {
+    while (event(passed) <= at) ++passed;
+    const Ticks until = std::min(event(passed), end);
+    if (last ? until - at >= best : until - at > best) {
+      best = until - at;
+      best_begin = at;
+    }
+    at = until;
+  } while (at < end);
+  return best_begin;
 }
 
 /// All that happens up to `until`. No level falls before the top one has risen.
@@ -42,12 +59,13 @@ OpId ComputeCuts::compute(Op op, std::initializer_list<OpId> deps) {
   EBB_ASSERT(op.kind == OpKind::compute);
   const Ticks begin = now_;
   const Ticks end = begin + op.duration;
+  const Ticks counting = longest_piece(begin, end, op.phase == Phase::backward);
   OpId last;
   do {
     pass_events(now_, op.phase);
     const Ticks until = std::min(next_event(), end);
     const bool is_first = !last.valid();
-    const bool counts = op.phase == Phase::forward ? is_first : until == end;
+    const bool counts = now_ == counting;
     Op piece = op;
     piece.buffer = alive() > 0 ? buffers_[alive() - 1] : idle_;
     piece.duration = until - now_;

@@ -1,9 +1,10 @@
 // ComputeCuts: writes the stand-ins for forward and backward in pieces, cut where activation levels rise and fall.
 //
-// Of the pieces of one stand-in exactly one reads parameters or adds gradients: in forward the first, which so waits
-// for the parameters, in backward the last, after which gradients may be reduced. The others are fillers: states = 0
-// and an empty range. They take their time and overwrite their activations, and no number depends on them. So a plan's
-// numbers are those of the uncut frame, whatever the levels.
+// Of the pieces of one stand-in exactly one reads parameters or adds gradients: the longest, so that a replay, which
+// does both for all elements at once, keeps to the plan's times; of equal ones forward's first and backward's last. The
+// others are fillers: states = 0 and an empty range. They take their time and overwrite their activations, and no
+// number depends on them. So a plan's numbers are those of the uncut frame, whatever the levels. What precedes a
+// stand-in precedes its first piece, and what follows it its last.
 // Not here: what stand-ins there are and what surrounds them (step_frame.hpp), the levels (activation_levels.hpp).
 #pragma once
 
@@ -36,7 +37,11 @@ class ComputeCuts {
 
  private:
   std::size_t alive() const { return risen_ - fallen_; }
-  Ticks next_event() const;
+  /// After `passed` events.
+  Ticks event(std::size_t passed) const;
+  Ticks next_event() const { return event(risen_ + fallen_); }
+  /// Where the longest piece of a stand-in begins, of several the last or the first.
+  Ticks longest_piece(Ticks begin, Ticks end, bool last) const;
   void pass_events(Ticks until, Phase phase);
 
   PlanBuilder& plan_;

@@ -17,8 +17,6 @@ constexpr Numel kDefaultSlotNumel{4 << 20};
 constexpr int kDefaultSlots = 2;
 constexpr int kMostSlots = 64;
 
-bool cuts_elements(Policy policy) { return policy == Policy::pipelined || policy == Policy::tidal; }
-bool uses_chunk_numel(Policy policy) { return policy == Policy::chunked || cuts_elements(policy); }
 bool uses_cap(Policy policy) { return policy == Policy::tidal; }
 bool uses_chunk_size_mb(Policy policy) { return policy == Policy::windowed; }
 bool uses_fraction(Policy policy) { return policy == Policy::windowed || policy == Policy::cpu_adam; }

@@ -120,7 +120,7 @@ reports::ShardLimit shard_limit(const Evaluator& evaluator, const Candidate& can
     limit.chunk = fmt::format("{} MiB of moments", candidate.chunk_size_mb);
     limit.decides = bytes_of(largest.numel(), job.precision.moment_bytes()) > Bytes{candidate.chunk_size_mb << 20};
   }
-  limit.cut = candidate.policy == Policy::pipelined || candidate.policy == Policy::tidal;
+  limit.cut = cuts_elements(candidate.policy);
   if (!limit.cut) try_levers(job, largest, limit);
   return limit;
 }

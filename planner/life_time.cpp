@@ -87,7 +87,7 @@ PhaseTime init_time(const RankModel& rank, const Candidate& candidate) {
     time.exposed = parts.masters.asked / cluster.host_link.d2h.value;
     time.seconds = sim::pin_time(parts.masters, cluster.host) + time.exposed;
   }
-  if (candidate.policy == Policy::pipelined || candidate.policy == Policy::tidal) {
+  if (cuts_elements(candidate.policy)) {
     time.exposed = bytes_of(rank.owned, rank.job->precision.master_bytes()) / cluster.host_link.d2h.value;
     time.seconds = sim::pin_time(parts.region, cluster.host) + time.exposed;
   }

@@ -60,8 +60,7 @@ Loader::Loader(PlanBuilder& plan, const RankModel& rank, const Candidate& candid
       frame_(plan, rank, homes_.frame),
       states_(loaded_states(plan.part(), homes_.precision)),
       params_from_masters_((states_ & kMaster) != 0 && !homes_.precision.keeps_remainders()),
-      straight_to_host_(candidate.policy == Policy::pipelined || candidate.policy == Policy::tidal ||
-                        candidate.policy == Policy::cpu_adam),
+      straight_to_host_(cuts_elements(candidate.policy) || candidate.policy == Policy::cpu_adam),
       staging_(plan, rank, Phase::load,
                std::max(homes_.precision.state_bytes(), std::int64_t{size_of(homes_.precision.params)})) {}
 

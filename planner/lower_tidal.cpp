@@ -18,7 +18,6 @@
 #include <optional>
 #include <vector>
 
-#include "models/errors.hpp"
 #include "planner/device_state.hpp"
 #include "planner/life_parts.hpp"
 #include "planner/lowerings.hpp"
@@ -65,7 +64,9 @@ class Tidal {
   }
 
   void tail_leaves();
+  void copy_out(Ticks until);
   void make_room(Bytes bytes, Phase phase);
+  void rise(std::size_t level);
   void arrive(std::size_t most, Phase phase);
   void fill(std::size_t k, Phase phase);
   void update(std::size_t k, SlotQuantizer& quantizer);
@@ -87,7 +88,9 @@ class Tidal {
   std::vector<std::size_t> arrivals_;    // pieces of the first round, in the order in which they come
   std::size_t first_arrivals_ = 0;       // those of them that come with backward
   std::size_t arrived_ = 0;
-  std::vector<std::size_t> leaves_;  // pieces of the tail that are still here, the next to leave last
+  std::vector<std::size_t> leaves_;  // pieces of the tail, the first to leave first
+  std::size_t copied_ = 0;           // the first of them, whose copies out are written
+  std::size_t left_ = 0;             // ... and whose room is free
 };
 
 Tidal::Tidal(PlanBuilder& plan, const RankModel& rank, const Candidate& candidate)
@@ -118,9 +121,15 @@ void Tidal::tail_leaves() {
   if (!moments_exist(plan_.part())) return;
   for (std::size_t k = 0; k < count(); ++k)
     if (piece(k).stays) leaves_.push_back(k);
-  std::sort(leaves_.begin(), leaves_.end(), [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
-  for (std::size_t i = leaves_.size(); i-- > 0;) {
-    const std::size_t k = leaves_[i];
+  std::sort(leaves_.begin(), leaves_.end(), [&](std::size_t a, std::size_t b) { return place(a) > place(b); });
+}
+
+/// Those that begin by then on a link of their own. Copies stand in the plan among the computation beside which they
+/// run, not before all of it: a device takes about a thousand commands ahead of a stream, and then the host waits.
+void Tidal::copy_out(Ticks until) {
+  for (; copied_ < leaves_.size() && until.value / pieces_.copy_out.value >= static_cast<std::int64_t>(copied_);
+       ++copied_) {
+    const std::size_t k = leaves_[copied_];
     Buffer& buffer = buffer_of(k);
     buffer.free = slot_copy(plan_, rank_, OpKind::copy_d2h, Phase::forward, kAllState, piece(k).chunk,
                             piece(k).run.range, buffer.id, OpId::none());
@@ -129,12 +138,18 @@ void Tidal::tail_leaves() {
 
 /// For `bytes` more under the cap.
 void Tidal::make_room(Bytes bytes, Phase phase) {
-  while (!leaves_.empty() && plan_.live() + bytes > pieces_.cap) {
-    Buffer& buffer = buffer_of(leaves_.back());
+  for (; left_ < leaves_.size() && plan_.live() + bytes > pieces_.cap; ++left_) {
+    if (left_ == copied_) copy_out(pieces_.copy_out * static_cast<std::int64_t>(copied_));
+    Buffer& buffer = buffer_of(leaves_[left_]);
     plan_.release(buffer.id, phase, {buffer.free});
     buffer.alive = false;
-    leaves_.pop_back();
   }
+}
+
+void Tidal::rise(std::size_t level) {
+  const std::vector<ActivationLevel>& levels = pieces_.levels.levels;
+  copy_out(level + 1 < levels.size() ? levels[level + 1].rises : pieces_.levels.forward);
+  make_room(levels[level].bytes, Phase::forward);
 }
 
 /// What fits now of the first `most` arrivals.
@@ -223,10 +238,10 @@ void Tidal::step() {
 
 void Tidal::run() {
   tail_leaves();
+  copy_out({0});
   frame_.zero_grads();
-  frame_.forward_backward(
-      {.before_rise = [this](std::size_t level) { make_room(pieces_.levels.levels[level].bytes, Phase::forward); },
-       .after_fall = [this](std::size_t) { arrive(first_arrivals_, Phase::backward); }});
+  frame_.forward_backward({.before_rise = [this](std::size_t level) { rise(level); },
+                           .after_fall = [this](std::size_t) { arrive(first_arrivals_, Phase::backward); }});
   arrive(arrivals_.size(), Phase::finalize);
   frame_.finalize();
   if (is_skip(plan_.part())) return skip();

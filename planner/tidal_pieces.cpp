@@ -149,8 +149,9 @@ MeasuredRoom measure(const RankModel& rank, const Candidate& candidate) {
   p.h2d = rates.h2d;
   p.d2h = rates.d2h;
   p.both = rates.both;
-  p.adam_state = job.cluster.gpu.adam.value * (static_cast<double>(precision.state_bytes()) /
-                                               static_cast<double>(adam_bytes_per_element(precision, true)));
+  const Seconds update = bytes_of(numel, adam_bytes_per_element(precision, true)) / job.cluster.gpu.adam.value;
+  p.adam_state = {static_cast<double>(bytes_of(numel, precision.state_bytes()).value) /
+                  (update + job.cluster.gpu.kernel_floor.value).value};
   p.latency = job.cluster.host_link.latency.value;
   // The second pass reads masters from the host, so all of them are there when a step ends.
   p.may_stay = !quantizes_explicitly(precision);
@@ -195,6 +196,7 @@ TidalPieces cut_and_place(const RankModel& rank, const Candidate& candidate) {
   pieces.levels = m.levels;
   if (rank.owned.value == 0) return pieces;
   pieces.bytes = problem.piece;
+  pieces.copy_out = std::max(Ticks{1}, to_ticks(problem.piece / problem.d2h));
   pieces.schedule = solve_tide(problem);
   if (pieces.schedule.kept > 0) {
     make_room_for_rounding(rank, problem);

@@ -43,6 +43,7 @@ struct TidalPieces {
   Bytes cap;                      // every live byte of a step counts below it
   Numel numel{0};                 // elements of a piece
   Bytes bytes;                    // of a piece's buffer
+  Ticks copy_out{1};              // of a piece, alone on its link
   std::vector<TidalPiece> moves;  // in the order in which the step updates them
   std::uint32_t first_tail = 0;   // the chunk from which on pieces stay
   ElementRange on_host;           // elements whose home is the host between steps

@@ -181,9 +181,10 @@ void Calibrator::kernels() {
   double adam = 0;
   if (const auto fit = fit_kernels(data_.kernels, kAdam)) {
     adam = fit->rate.value;
-    set("gpu.adam", &Gpu::adam, gpu, base_.gpu, fit->rate,
-        fmt::format("AdamW of ebb-replay, beyond {} a launch", format_seconds({rounded(fit->floor.value)})),
+    set("gpu.adam", &Gpu::adam, gpu, base_.gpu, fit->rate, "AdamW of ebb-replay, time = floor + bytes / rate",
         fit->residual);
+    set("gpu.kernel_floor", &Gpu::kernel_floor, gpu, base_.gpu, fit->floor,
+        "AdamW of ebb-replay, time = floor + bytes / rate", fit->residual);
   }
   if (const auto fit = fit_kernels(data_.kernels, kForeach))
     set("gpu.adam_foreach", &Gpu::adam_foreach, gpu, base_.gpu, fit->rate,

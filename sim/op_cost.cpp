@@ -32,6 +32,7 @@ Ticks rounded_ticks(double ticks) {
 OpCost::OpCost(const Cluster& cluster, const Sharing& sharing)
     : issue_event_(rounded_ticks(in_ticks(cluster.calls.event.value))),
       latency_of_copy_(rounded_ticks(in_ticks(cluster.host_link.latency.value))),
+      kernel_floor_(rounded_ticks(in_ticks(cluster.gpu.kernel_floor.value))),
       synchronize_(in_ticks(cluster.calls.synchronize.value)),
       launch_(in_ticks(cluster.calls.launch.value)),
       chunk_(in_ticks(cluster.calls.chunk.value)),
@@ -84,7 +85,7 @@ double OpCost::kernel(const Op& op) const {
   double ticks_per_byte = hbm_;
   if (op.work == Work::adam) ticks_per_byte = adam_;
   if (op.work == Work::adam_foreach) ticks_per_byte = adam_foreach_;
-  return moving(op.bytes, ticks_per_byte);
+  return static_cast<double>(kernel_floor_.value) + moving(op.bytes, ticks_per_byte);
 }
 
 double OpCost::host_work(const Op& op) const {

@@ -4,9 +4,8 @@
 //   allocate, release     0
 //   host_wait             calls.synchronize, after the waiting itself
 //   copy_h2d, copy_d2h    host_link.latency * calls; then the bytes flow (flow_engine.hpp), which is not counted here
-//   kernel                bytes / rate (memory-bound work). rate: gpu.adam, gpu.adam_foreach, otherwise gpu.hbm.
-//   `bytes`
-//                         is what the kernel must move: 28 per element of fp32 Adam
+//   kernel                gpu.kernel_floor + bytes / rate (memory-bound work). rate: gpu.adam, gpu.adam_foreach,
+//                         otherwise gpu.hbm. `bytes` is what the kernel must move: 28 per element of fp32 Adam
 //   compute               op.duration
 //   host_work             a framework's (chunk_overhead, tensor_scan): op.duration where the plan carries one, since a
 //                         replay spins for that long; otherwise calls * (calls.chunk | calls.tensor_scan). Launches:
@@ -77,6 +76,9 @@ class OpCost {
     return {waits + call, waits + times(call, std::max<std::uint32_t>(op.calls, 1))};
   }
 
+  /// Of a kernel: what it takes beyond its bytes.
+  Ticks kernel_floor() const { return kernel_floor_; }
+
   /// Whether others change how long it takes, so that it must run in the FlowEngine.
   bool shares(const Op& op) const {
     if (op.kind == OpKind::copy_h2d || op.kind == OpKind::copy_d2h) return true;
@@ -101,6 +103,7 @@ class OpCost {
   std::array<Ticks, kOpKinds> issue_{};  // one call, by OpKind
   Ticks issue_event_{0};
   Ticks latency_of_copy_{0};
+  Ticks kernel_floor_{0};
   double synchronize_ = 0;
   double launch_ = 0;
   double chunk_ = 0;

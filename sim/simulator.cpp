@@ -132,6 +132,7 @@ void Simulator::start_op(std::uint32_t rank, const RankRun::Ready& ready) {
                         .op = ready.op};
   std::size_t lane = Fabric::kernel_lane(rank);
   if (op.kind == OpKind::kernel) {
+    task.latency = cost_.kernel_floor();
     task.flow = fabric_.kernel_flow(rank, op.work);
   } else {
     const Direction d = op.kind == OpKind::copy_h2d ? Direction::h2d : Direction::d2h;

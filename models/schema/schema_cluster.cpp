@@ -23,6 +23,7 @@ const std::map<std::string, std::string_view>& descriptions() {
       {"gpu.matrix_bf16", "Achieved dense matrix product on random data, bf16"},
       {"gpu.matrix_fp8", "The same in FP8"},
       {"gpu.compute_efficiency", "Part of that rate that a whole training step reaches, 0 to 1"},
+      {"gpu.kernel_floor", "What a memory-bound kernel takes on the device beyond its bytes"},
       {"host_link.h2d", "One GPU from pinned host memory, alone"},
       {"host_link.d2h", "One GPU to pinned host memory, alone"},
       {"host_link.both", "Both directions at once, their sum"},
