@@ -42,6 +42,12 @@ bool Answers::deployable(Policy policy) {
   return known->second;
 }
 
+bool Answers::in_question(Policy policy) {
+  const std::optional<Policy> fixed = job().offload.policy;
+  if (fixed && policy != *fixed) return false;
+  return deployable(policy) || (asked_for_by_name(policy, fixed) && objection_to(job(), {.policy = policy}).empty());
+}
+
 const Answer& Answers::of(const Candidate& candidate) {
   const auto known = answers_.find(candidate);
   if (known != answers_.end()) return known->second;

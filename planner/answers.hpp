@@ -37,6 +37,8 @@ class Answers {
 
   /// Under the Megatron asked for, which does not object.
   bool deployable(Policy policy);
+  /// in_question() of its answers (recommend.hpp).
+  bool in_question(Policy policy);
   /// With `deployable` and `reason`. The reference stays valid.
   const Answer& of(const Candidate& candidate);
   bool known(const Candidate& candidate) const { return answers_.contains(candidate); }

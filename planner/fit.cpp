@@ -97,12 +97,11 @@ std::optional<Job> job_at(const Job& job, FitGoal goal, std::int64_t value, std:
   }
 }
 
-/// Of what could be deployed, the one that needs least: it breaks last.
+/// Of what is in question, the one that needs least: it breaks last.
 std::optional<Answer> nearest_of(const SearchResult& result, std::optional<Policy> fixed) {
   std::optional<Answer> nearest;
   for (const Answer& answer : result.candidates)
-    if (answer.deployable && (!fixed || answer.candidate.policy == *fixed) && (!nearest || smaller(answer, *nearest)))
-      nearest = answer;
+    if (in_question(answer, fixed) && (!nearest || smaller(answer, *nearest))) nearest = answer;
   return nearest;
 }
 
@@ -250,7 +249,7 @@ FitLimit least_host_memory(const Job& job, Megatron megatron) {
   std::vector<Part> parts;
   Answers answers(job, megatron);
   for (const Policy policy : kPolicies) {
-    if (!answers.deployable(policy) || (job.offload.policy && policy != *job.offload.policy)) continue;
+    if (!answers.in_question(policy)) continue;
     for (const Family& family : answers.families(policy))
       parts.push_back({answers.evaluator().host(family.front()).per_host, family.front()});
   }

@@ -10,7 +10,7 @@
 namespace ebb {
 
 bool can_be_chosen(const Answer& answer, std::optional<Policy> fixed) {
-  return answer.deployable && answer.fits_host && (!fixed || answer.candidate.policy == *fixed);
+  return in_question(answer, fixed) && answer.fits_host;
 }
 
 std::vector<Answer> front_of(std::vector<Answer> answers, std::optional<Policy> fixed) {
@@ -86,8 +86,7 @@ bool FrontSearch::beaten(const Point& point, bool choice) const {
 
 /// can_be_chosen() of its answer, which need not be known for that.
 bool FrontSearch::could_be_chosen(const Candidate& candidate) {
-  if (fixed_ && candidate.policy != *fixed_) return false;
-  return answers_.deployable(candidate.policy) && answers_.evaluator().fits_host(candidate);
+  return answers_.in_question(candidate.policy) && answers_.evaluator().fits_host(candidate);
 }
 
 void FrontSearch::push(const Node& node) {

@@ -72,12 +72,21 @@ namespace {
 std::vector<std::size_t> eligible_of(std::span<const Answer> answers, std::optional<Policy> fixed) {
   std::vector<std::size_t> eligible;
   for (std::size_t i = 0; i < answers.size(); ++i)
-    if (answers[i].deployable && answers[i].feasible() && (!fixed || answers[i].candidate.policy == *fixed))
-      eligible.push_back(i);
+    if (in_question(answers[i], fixed) && answers[i].feasible()) eligible.push_back(i);
   return eligible;
 }
 
 }  // namespace
+
+bool asked_for_by_name(Policy policy, std::optional<Policy> fixed) {
+  return fixed == policy && requirement_of(policy) == "ebb";
+}
+
+bool in_question(const Answer& answer, std::optional<Policy> fixed) {
+  const Policy policy = answer.candidate.policy;
+  if (fixed && policy != *fixed) return false;
+  return answer.deployable || (asked_for_by_name(policy, fixed) && answer.objection.empty());
+}
 
 std::optional<std::size_t> fastest_of(std::span<const Answer> answers, std::optional<Policy> fixed) {
   std::optional<std::size_t> fastest;

@@ -1,6 +1,9 @@
 // The recommendation rule, on answers that are already there: which candidate of a policy stands for it, which policy
 // is recommended, and what to say about it. Not here: what is evaluated (search.hpp).
 //
+// Among which: what can be deployed. Ebb's own schedules cannot, because no Megatron-LM has them, and are recommended
+// only to a job that names one: whoever asks for a policy by name gets an answer about it.
+//
 // Rule: `resident` when it fits. Otherwise the fastest of the deployable candidates that fit the device (as reserved
 // bytes) and the host (as pinned bytes). Steps are compared in thousandths of the resident step, rounded up, because no
 // prediction is closer than that; among equals the lower reserved, then allocated, peak wins, then the shorter step.
@@ -39,10 +42,16 @@ std::optional<Objective> objective_named(std::string_view word);
 /// The longest step, in thousandths of resident's, that `balanced` takes where the fastest is `fastest`.
 std::int64_t balanced_limit(std::int64_t fastest);
 
-/// The fastest that is deployable, feasible and of the `fixed` policy, if any.
+/// Whether it is one of Ebb's own schedules and the one that the job names.
+bool asked_for_by_name(Policy policy, std::optional<Policy> fixed);
+/// Whether the rule may pick `answer`, were it to fit: of the `fixed` policy, if any, and deployable or asked for by
+/// name.
+bool in_question(const Answer& answer, std::optional<Policy> fixed);
+
+/// The fastest that is in question and feasible.
 std::optional<std::size_t> fastest_of(std::span<const Answer> answers, std::optional<Policy> fixed);
 
-/// The whole rule over one answer (or more) of each policy; nullopt: nothing deployable is feasible. `fixed`: the
+/// The whole rule over one answer (or more) of each policy; nullopt: nothing in question is feasible. `fixed`: the
 /// policy that the job names, the only one to recommend.
 std::optional<std::size_t> recommend(std::span<const Answer> answers, std::optional<Policy> fixed,
                                      Objective objective = Objective::step);

@@ -49,7 +49,9 @@ Rules request_rules() {
            [](const Situation& s, Findings& out) {
              if (!taken(s))
                out.push_back({fmt::format("Megatron-LM {} does not take {}", name_of(s.megatron), name_of(*s.policy)),
-                              fmt::format("choose another policy, or run {}", takers_of(*s.policy))});
+                              fmt::format("choose another policy, or {} {}",
+                                          requirement_of(*s.policy) == "ebb" ? "leave out --megatron for" : "run",
+                                          takers_of(*s.policy))});
            },
        .reason = "",
        .source = "the flags of Megatron-LM main d98e8a64dd, dev d48bd6be0a and pull request 6544 (c9eddcd3ae)"},

@@ -198,7 +198,7 @@ void Search::add_rows(Policy policy, std::vector<Answer>& rows) {
   rows.insert(rows.end(), mine.begin(), mine.end());
 }
 
-/// What an objective other than the step may pick: of each policy that can be deployed, the candidate that needs least
+/// What an objective other than the step may pick: of each policy in question, the candidate that needs least
 /// and fits; of them all the best. Rows stay in table order.
 void Search::add_smallest(std::vector<Answer>& rows) {
   if (options_.objective == Objective::step) return;
@@ -209,7 +209,7 @@ void Search::add_smallest(std::vector<Answer>& rows) {
   if (options_.objective == Objective::balanced) goal.slowest = balanced_limit(thousandths(rows[*fastest].slowdown));
   std::optional<Answer> smallest;
   for (const Policy policy : kPolicies) {
-    if (!answers_.deployable(policy) || (fixed && policy != *fixed)) continue;
+    if (!answers_.in_question(policy)) continue;
     const std::optional<Answer> mine = best(policy, goal);
     if (mine && (!smallest || smaller(*mine, *smallest))) smallest = mine;
   }
@@ -247,9 +247,8 @@ SearchResult Search::run() {
 }
 
 bool Search::anything_fits() {
-  const std::optional<Policy> fixed = evaluator_.job().offload.policy;
   return std::any_of(kPolicies.begin(), kPolicies.end(), [&](Policy policy) {
-    return answers_.deployable(policy) && (!fixed || policy == *fixed) && best(policy, {What::smallest_that_fits});
+    return answers_.in_question(policy) && best(policy, {What::smallest_that_fits}).has_value();
   });
 }
 

@@ -89,7 +89,7 @@ struct SearchOptions {
 };
 
 struct SearchResult {
-  std::optional<std::size_t> recommended;  // into candidates; nullopt: nothing deployable is feasible
+  std::optional<std::size_t> recommended;  // into candidates; nullopt: nothing in question is feasible
   std::vector<Answer> candidates;          // best of each policy and the neighbours worth showing, in table order
   std::vector<Answer> front;               // where asked for: by memory ascending (front.hpp)
   Bytes device_budget{0};

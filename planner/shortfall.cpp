@@ -14,14 +14,14 @@ namespace {
 
 Bytes over(Bytes used, Bytes budget) { return std::max(used - budget, Bytes{0}); }
 
-/// nullptr: no candidate is deployable at all.
-const Answer* nearest_deployable(const SearchResult& result, std::optional<Policy> fixed) {
+/// nullptr: no candidate is in question at all.
+const Answer* nearest_in_question(const SearchResult& result, std::optional<Policy> fixed) {
   const Answer* nearest = nullptr;
   const auto lacks = [&](const Answer& answer) {
     return over(answer.device_reserved, result.device_budget) + over(answer.host_needed(), result.host_budget);
   };
   for (const Answer& answer : result.candidates) {
-    if (!answer.deployable || (fixed && answer.candidate.policy != *fixed)) continue;
+    if (!in_question(answer, fixed)) continue;
     if (nearest == nullptr || lacks(answer) < lacks(*nearest)) nearest = &answer;
   }
   return nearest;
@@ -90,7 +90,7 @@ std::string typed(Bytes bytes) {
 }  // namespace
 
 std::string shortfall_of(const SearchResult& result, std::optional<Policy> fixed) {
-  const Answer* nearest = nearest_deployable(result, fixed);
+  const Answer* nearest = nearest_in_question(result, fixed);
   if (nearest == nullptr) {
     for (const Answer& answer : result.candidates)
       if (fixed && answer.candidate.policy == *fixed) return fmt::format("{}: {}", name_of(*fixed), answer.reason);
@@ -115,7 +115,7 @@ std::string shortfall_of(const SearchResult& result, std::optional<Policy> fixed
 std::vector<std::string> cures_for(const Job& job, const SearchResult& result, const SearchOptions& options) {
   Cures cures(job, options);
   const Bytes physical = job.cluster.gpu.memory.value - job.cluster.gpu.context.value;
-  const Answer* nearest = nearest_deployable(result, job.offload.policy);
+  const Answer* nearest = nearest_in_question(result, job.offload.policy);
   if (nearest != nullptr && nearest->fits_host && nearest->device_reserved <= physical)
     cures.note("--budget " + typed(nearest->device_reserved), described(nearest->candidate));
   for (const Answer& answer : result.candidates) {

@@ -1,5 +1,5 @@
-// What to say when nothing deployable fits: by how much, and what would help. Cures are not guessed: each is the same
-// job with one thing changed, searched again.
+// What to say when nothing that may be recommended fits: by how much, and what would help. Cures are not guessed: each
+// is the same job with one thing changed, searched again.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,8 @@
 
 namespace ebb {
 
-/// The deployable answer that is nearest to fitting, and what it lacks. `fixed`: the only policy that the job allows.
+/// The answer in question (recommend.hpp) that is nearest to fitting, and what it lacks. `fixed`: the only policy that
+/// the job allows.
 std::string shortfall_of(const SearchResult& result, std::optional<Policy> fixed);
 
 /// Changes after which something deployable fits, one line each, cheapest first: a larger budget, another Megatron or

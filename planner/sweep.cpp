@@ -46,10 +46,8 @@ void fill_in(SweepRow& row, const Job& job, Megatron megatron) {
     return;
   }
   row.obstacle = result.shortfall;
-  for (const Answer& answer : result.candidates) {
-    const bool counts = answer.deployable && (!job.offload.policy || answer.candidate.policy == *job.offload.policy);
-    if (counts && (!row.answer || smaller(answer, *row.answer))) row.answer = answer;
-  }
+  for (const Answer& answer : result.candidates)
+    if (in_question(answer, job.offload.policy) && (!row.answer || smaller(answer, *row.answer))) row.answer = answer;
   if (row.answer && !row.answer->reason.empty()) row.obstacle = row.answer->reason;
 }
 

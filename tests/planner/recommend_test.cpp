@@ -77,3 +77,21 @@ TEST_CASE("the reserved bound is above what torch reserved, and not far above") 
     CHECK(static_cast<double>(bound.value) < 1.15 * static_cast<double>(mib(run.reserved_mib).value));
   }
 }
+
+TEST_CASE("a schedule of Ebb's own is recommended to the job that names it, and to no other") {
+  std::vector<Answer> answers = {answer(Policy::resident, 1.0, 40), answer(Policy::pipelined, 1.1, 10, true, false),
+                                 answer(Policy::tidal, 1.2, 10, true, false)};
+  for (const Policy own : {Policy::pipelined, Policy::tidal}) {
+    REQUIRE(recommend(answers, own).has_value());
+    CHECK(answers[*recommend(answers, own)].candidate.policy == own);
+  }
+  CHECK(recommend(answers, std::nullopt) == 0U);
+  CHECK(recommend(answers, std::nullopt, Objective::memory) == 0U);  // although the others need less
+  answers[2].fits_device = false;
+  CHECK_FALSE(recommend(answers, Policy::tidal).has_value());
+  answers[1].objection = "steps Adam only";
+  CHECK_FALSE(recommend(answers, Policy::pipelined).has_value());
+  // Megatron's own policies stay what they are: named or not, a Megatron has to take them.
+  answers[0].deployable = false;
+  CHECK_FALSE(recommend(answers, Policy::resident).has_value());
+}

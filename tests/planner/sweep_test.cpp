@@ -1,6 +1,9 @@
 // The values of a sweep's settings.
 #include "planner/sweep.hpp"
 
+#include <array>
+
+#include "models/job_yaml.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/error_of.hpp"
 
@@ -41,4 +44,20 @@ TEST_CASE("rows stand in the order of the values, the last setting fastest") {
   CHECK(rows[2].values == Values{"2048", "1"});
   for (const SweepRow& row : rows) CHECK(row.fits);
   CHECK(rows[0].answer->device_reserved < rows[3].answer->device_reserved);
+}
+
+TEST_CASE("a row for a schedule of Ebb's own, where the job names it, is what evaluating its candidate says") {
+  const std::string file = EBB_SOURCE_DIR "/models/jobs/measured-1.8b-1xh200.yaml";
+  const std::vector<SweepRow> rows =
+      sweep(file, std::vector<SweepAxis>{parse_axis("offload.policy=pipelined,tidal")}, Megatron::any, [](Job&) {});
+  REQUIRE(rows.size() == 2);
+  const std::array<Policy, 2> named = {Policy::pipelined, Policy::tidal};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    INFO(name_of(named[i]));
+    REQUIRE(rows[i].fits);
+    CHECK(rows[i].answer->candidate.policy == named[i]);
+    const Answer alone = evaluate(load_job(file), rows[i].answer->candidate);
+    CHECK(rows[i].answer->step == alone.step);
+    CHECK(rows[i].answer->device_reserved == alone.device_reserved);
+  }
 }
