@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "models/cluster_write.hpp"
@@ -22,6 +21,7 @@
 #include "replay/calibrate_figures.hpp"
 #include "replay/calibrate_measure.hpp"
 #include "replay/run_facts.hpp"
+#include "replay/talk.hpp"
 #include "reports/answer_head.hpp"
 
 namespace ebb::replay {
@@ -35,7 +35,7 @@ CalibrationData data_of(const CalibrateOptions& options) {
                   .seconds = options.seconds,
                   .date = options.date.empty() ? run_date() : options.date,
                   .command = options.command,
-                  .progress = [](const std::string& what) { std::cerr << "calibrate: " << what << std::endl; }});
+                  .progress = remark});
 }
 
 std::vector<std::string> comments(const Setting& s, const std::string& base) {

@@ -109,11 +109,13 @@ void add_equivalence(CLI::App& app, EquivalenceOptions& o, Words& words) {
       app.add_subcommand("equivalence", "A policy's numbers against resident's: every bit, and a lower peak");
   command->add_option("JOB", o.job, "job file for ebb simulate; or resident's plan file")->required()->type_name("");
   command->add_option("PLAN", o.other, "the policy's plan file, after resident's")->type_name("");
-  add_choice(*command, "--policy", words.policy, "how state moves, beside resident", "POLICY", policy_words());
-  add_text(*command, "--chunk-numel", words.chunk_numel, "elements in a chunk (chunked, pipelined)", "N");
+  add_choice(*command, "--policy", words.policy, "how state moves, beside resident (the job's own)", "POLICY",
+             policy_words());
+  add_text(*command, "--chunk-numel", words.chunk_numel, "elements in a chunk (chunked, pipelined, tidal)", "N");
   add_text(*command, "--chunk-size-mb", words.chunk_size_mb, "MiB of moments in a chunk, 0: all (windowed)", "M");
   add_text(*command, "--fraction", words.fraction, "part of the state that moves (windowed, cpu-adam)", "F");
   add_text(*command, "--slots", words.slots, "device slots (pipelined)", "D");
+  add_text(*command, "--cap", words.cap, "device memory that live bytes stay below (tidal)", "BYTES");
   add_text(*command, "--steps", words.steps, "training steps (5; of a life 20)", "N");
   add_text(*command, "--seed", words.seed, "of parameters and gradients (1)", "S");
   add_choice(*command, "--device", words.device, "where; on the cpu in every held-back order (default cpu)", "WHICH",
@@ -134,20 +136,18 @@ void complete(EquivalenceOptions& o, const Words& words) {
   o.devices = devices_of(words.devices);
   o.steps = static_cast<int>(count(words.steps, "--steps", o.life ? kLifeSteps : o.steps, 1, kMostSteps));
   o.seed = static_cast<std::uint64_t>(count(words.seed, "--seed", 1, 0, INT64_MAX));
-  const std::array<std::pair<const char*, const std::optional<std::string>*>, 5> policy = {
+  const std::array<std::pair<const char*, const std::optional<std::string>*>, 6> policy = {
       {{"--policy", &words.policy},
        {"--chunk-numel", &words.chunk_numel},
        {"--chunk-size-mb", &words.chunk_size_mb},
        {"--fraction", &words.fraction},
-       {"--slots", &words.slots}}};
+       {"--slots", &words.slots},
+       {"--cap", &words.cap}}};
   for (const auto& [option, value] : policy) {
     if (!*value) continue;
     if (o.other) throw InputError({.file = option}, "two plan files say their policies themselves", "leave it out");
     o.policy.insert(o.policy.end(), {option, **value});
   }
-  if (!o.other && !words.policy)
-    throw InputError({.file = "--policy"}, "which policy is to be compared with resident?",
-                     "name one, or give two plan files");
   complete_life(o, words);
 }
 

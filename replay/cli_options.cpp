@@ -118,6 +118,17 @@ void add_self(CLI::App& app, Words& words) {
       ->type_name("COMMAND");
 }
 
+void add_everywhere(CLI::App& app, Talk& talk) {
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    if (command->get_name() == "help") continue;
+    CLI::Option* quiet = command->add_flag("-q,--quiet", talk.quiet, "no progress and no remarks");
+    CLI::Option* verbose =
+        command->add_flag("-v,--verbose", talk.verbose, "say which files are read and how long each part takes");
+    quiet->excludes(verbose);
+    for (CLI::Option* option : {quiet, verbose}) option->group("Everywhere");
+  }
+}
+
 std::string joined(std::span<const char* const> arguments) {
   std::string text = "ebb-replay";
   for (std::size_t i = 1; i < arguments.size(); ++i) text.append(" ").append(arguments[i]);
@@ -126,7 +137,7 @@ std::string joined(std::span<const char* const> arguments) {
 
 }  // namespace
 
-Command parse(std::span<const char* const> arguments) {
+CommandWords parse(std::span<const char* const> arguments) {
   CLI::App app("Executes Ebb's plans on real GPUs, proves their numbers, and calibrates the simulator", "ebb-replay");
   reports::prepare(app, facts());
   app.require_subcommand(1);
@@ -136,12 +147,14 @@ Command parse(std::span<const char* const> arguments) {
   CheckpointOptions checkpoint;
   CalibrateOptions calibrate;
   Words words;
+  Talk talk;
   add_run(app, run, words);
   add_equivalence(app, equivalence, words);
   add_train(app, train, words);
   add_checkpoint(app, checkpoint);
   add_calibrate(app, calibrate, words);
   add_self(app, words);
+  add_everywhere(app, talk);
   reports::name_commands(app);
   app.footer(
       "Examples: ebb simulate small.yaml --policy chunked --chunk-numel 1e5 -o plan.json\n"
@@ -153,26 +166,27 @@ Command parse(std::span<const char* const> arguments) {
       "          ebb-replay calibrate -o cluster.yaml   # GPU\n"
       "Exit 1: not equivalent");
   const std::vector<std::string> given(arguments.begin() + std::min<std::size_t>(arguments.size(), 1), arguments.end());
-  if (const std::optional<std::string> text = reports::parse_words(app, given)) return Print{*text};
+  if (const std::optional<std::string> text = reports::parse_words(app, given)) return {Print{*text}, talk};
   if (app.got_subcommand("completion"))
-    return Print{reports::completion_of(reports::tree_of(app, facts()), *words.shell)};
-  if (app.got_subcommand("man")) return Print{reports::man_page_of(reports::tree_of(app, facts()), words.man_entry)};
+    return {Print{reports::completion_of(reports::tree_of(app, facts()), *words.shell)}, talk};
+  if (app.got_subcommand("man"))
+    return {Print{reports::man_page_of(reports::tree_of(app, facts()), words.man_entry)}, talk};
   if (app.got_subcommand("run")) {
     complete(run, words);
-    return run;
+    return {run, talk};
   }
-  if (app.got_subcommand("checkpoint")) return checkpoint;
+  if (app.got_subcommand("checkpoint")) return {checkpoint, talk};
   if (app.got_subcommand("equivalence")) {
     complete(equivalence, words);
-    return equivalence;
+    return {equivalence, talk};
   }
   if (app.got_subcommand("train")) {
     complete(train, words);
-    return train;
+    return {train, talk};
   }
   complete(calibrate, words);
   calibrate.command = joined(arguments);
-  return calibrate;
+  return {calibrate, talk};
 }
 
 }  // namespace ebb::replay::cli

@@ -12,6 +12,7 @@
 #include "replay/command_checkpoint.hpp"
 #include "replay/execute.hpp"
 #include "replay/life_script.hpp"
+#include "replay/talk.hpp"
 
 namespace ebb::replay::cli {
 
@@ -30,7 +31,7 @@ struct RunOptions {
 struct EquivalenceOptions {
   std::string job;
   std::optional<std::string> other;  // the second plan file
-  std::vector<std::string> policy;   // its options, as `ebb simulate` takes them
+  std::vector<std::string> policy;   // options as `ebb simulate` takes them, beside the job's own offload block
   Device device = Device::cpu;
   std::vector<int> devices;
   int steps = 5;
@@ -71,7 +72,12 @@ struct Print {
 
 using Command = std::variant<RunOptions, EquivalenceOptions, TrainOptions, CheckpointOptions, CalibrateOptions, Print>;
 
+struct CommandWords {
+  Command command;
+  Talk talk;
+};
+
 /// InputError for anything that is not a complete command line.
-Command parse(std::span<const char* const> arguments);
+CommandWords parse(std::span<const char* const> arguments);
 
 }  // namespace ebb::replay::cli

@@ -16,7 +16,7 @@ namespace ebb::replay::cli {
 struct Words {
   std::optional<std::string> device, devices, slow, warmups, repeats, seed, steps, seconds, output, trace, base, raw,
       from;
-  std::optional<std::string> policy, chunk_numel, chunk_size_mb, fraction, slots;
+  std::optional<std::string> policy, chunk_numel, chunk_size_mb, fraction, slots, cap;
   std::optional<std::string> save_at, kill_at, skip_at, skip_value, reshard_at, reshard, checkpoint, save_every, keep;
   std::optional<std::string> load, load_params, initial_loss_scale;
   std::optional<std::string> shell, man_entry;

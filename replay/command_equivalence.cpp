@@ -1,7 +1,9 @@
-// `ebb-replay equivalence JOB --policy P ...`, or of two plan files; with --life through a whole life. Exit 0: equal
-// and lower; 1: not; an exit code of `ebb simulate` other than 0 is passed on.
+// `ebb-replay equivalence JOB [--policy P ...]`, or of two plan files; with --life through a whole life. The policy is
+// what the options say and the job's own offload block, as `ebb simulate` puts them together. Exit 0: equal and lower;
+// 1: not; an exit code of `ebb simulate` other than 0 is passed on.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "models/errors.hpp"
@@ -14,6 +16,7 @@
 #include "replay/life_files.hpp"
 #include "replay/plan_files.hpp"
 #include "replay/processes.hpp"
+#include "replay/talk.hpp"
 
 namespace ebb::replay::cli {
 
@@ -23,7 +26,18 @@ int simulate(const std::string& job, std::span<const std::string> options, const
   std::vector<std::string> arguments = {"simulate", job};
   arguments.insert(arguments.end(), options.begin(), options.end());
   arguments.insert(arguments.end(), {"-o", file});
+  if (talk().quiet) arguments.emplace_back("--quiet");
+  if (talk().verbose) arguments.emplace_back("--verbose");
   return run_ebb(arguments);
+}
+
+/// The same for the policy. Where no option names it, the job has to.
+int simulate_policy(const EquivalenceOptions& options, std::span<const std::string> words, const std::string& file) {
+  const int code = simulate(options.job, words, file);
+  if (code == 2 && std::find(words.begin(), words.end(), "--policy") == words.end())
+    write_message("ebb-replay",
+                  "the policy is that of the job's offload block; name one with --policy, or give two plan files");
+  return code;
 }
 
 const std::vector<std::string> kBaseline = {"--policy", "resident"};
@@ -31,6 +45,7 @@ const std::vector<std::string> kBaseline = {"--policy", "resident"};
 int compare(const EquivalenceOptions& options, const PlanFile& resident, const PlanFile& policy) {
   TrainingOptions training;
   training.seed = options.seed;
+  const Activity activity("comparison");
   const Equivalence result =
       options.device == Device::cpu
           ? compare_on_cpu(resident.programs, policy.programs, training, options.steps)
@@ -41,7 +56,9 @@ int compare(const EquivalenceOptions& options, const PlanFile& resident, const P
 
 /// What messages call the plans that lie in a file of ours.
 std::string shown(const std::string& job, std::span<const std::string> options) {
-  return fmt::format("the plans of {} {}", job, fmt::join(options, " "));
+  std::string text = fmt::format("the plans of {}", job);
+  for (const std::string& option : options) text.append(" ").append(option);
+  return text;
 }
 
 /// Both policies' lives on one number of GPUs.
@@ -57,13 +74,14 @@ int read_lives(const EquivalenceOptions& options, std::int64_t gpus, std::option
     const std::string path = (scratch.path() / name).string();
     words.emplace_back("--life");
     if (gpus > 0) words.insert(words.end(), {"--gpus", fmt::format("{}", gpus)});
-    if (const int code = simulate(options.job, words, path); code != 0) return code;
+    if (const int code = simulate_policy(options, words, path); code != 0) return code;
     file = read_life_file(path, shown(options.job, words));
     return 0;
   };
   Lives found;
-  if (const int code = read(kBaseline, "resident.json", found.resident); code != 0) return code;
+  // The policy first: where neither the job nor an option names one, ebb says so at once.
   if (const int code = read(options.policy, "policy.json", found.policy); code != 0) return code;
+  if (const int code = read(kBaseline, "resident.json", found.resident); code != 0) return code;
   lives = std::move(found);
   return 0;
 }
@@ -83,7 +101,7 @@ int read_resharded(const EquivalenceOptions& options, std::int64_t gpus, std::op
   const std::string why = fmt::format("the job's cluster has {} of {} GPUs on a host, and a life runs on one",
                                       other->policy.ranks.size(), gpus);
   if (options.reshard) throw InputError({.file = "--reshard"}, why, "name a number that one host has, or none");
-  write_message("ebb-replay", fmt::format("not resumed on {} ranks: {}", gpus, why));
+  remark(fmt::format("not resumed on {} ranks: {}", gpus, why));
   other.reset();
   return 0;
 }
@@ -108,6 +126,7 @@ int compare_files(const EquivalenceOptions& options, const Lives& own, const Liv
   comparison.directory = scratch.path().string();
   LifeExecutor executor = options.device == Device::cpu ? cpu_executor(policy) : gpu_executor(policy, options.devices);
   if (!options.disturbed) executor.disturbed.clear();
+  const Activity activity("comparison");
   const LifeEquivalence result = compare_lives(resident, policy, comparison, executor);
   write_stdout(options.json ? to_json(result) : to_text(result));
   return result.holds() ? 0 : 1;
@@ -149,8 +168,9 @@ int run_equivalence(const EquivalenceOptions& options) {
   const ScratchDirectory scratch;
   const std::string resident = (scratch.path() / "resident.json").string();
   const std::string policy = (scratch.path() / "policy.json").string();
+  // The policy first: where neither the job nor an option names one, ebb says so at once.
+  if (const int code = simulate_policy(options, options.policy, policy); code != 0) return code;
   if (const int code = simulate(options.job, kBaseline, resident); code != 0) return code;
-  if (const int code = simulate(options.job, options.policy, policy); code != 0) return code;
   return compare(options, read_plan_file(resident, shown(options.job, kBaseline)),
                  read_plan_file(policy, shown(options.job, options.policy)));
 }

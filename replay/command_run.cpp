@@ -10,6 +10,7 @@
 #include "replay/plan_files.hpp"
 #include "replay/run_facts.hpp"
 #include "replay/run_report.hpp"
+#include "replay/talk.hpp"
 #include "reports/trace.hpp"
 
 namespace ebb::replay::cli {
@@ -75,7 +76,11 @@ int run_run(const RunOptions& options) {
   for (const PlanFile& file : files) {
     if (files.size() > 1 && !options.json) write_stdout(file.name + "\n");
     if (list) write_stdout(std::exchange(separator, ","));
-    write_stdout(options.device == Device::cpu ? on_cpu(options, file) : on_gpus(options, file));
+    const std::string result = [&] {
+      const Activity activity(fmt::format("running {}", file.name));
+      return options.device == Device::cpu ? on_cpu(options, file) : on_gpus(options, file);
+    }();
+    write_stdout(result);
   }
   if (list) write_stdout("]\n");
   return 0;

@@ -10,6 +10,7 @@
 #include "replay/life_checkpoint.hpp"
 #include "replay/life_files.hpp"
 #include "replay/processes.hpp"
+#include "replay/talk.hpp"
 #include "replay/train_report.hpp"
 
 namespace ebb::replay::cli {
@@ -121,7 +122,10 @@ int run_train(const TrainOptions& options) {
   for (const LifeRank& rank : file.ranks) result.ranks.push_back(step_of(rank).rank);
   add_storage_reference(options, file, result);
   const LifeScript& script = result.script.script;
-  result.run = result.on_gpu ? execute_life(file.ranks, script, options.execute) : run_on_cpu(file, options, script);
+  {
+    const Activity activity("training");
+    result.run = result.on_gpu ? execute_life(file.ranks, script, options.execute) : run_on_cpu(file, options, script);
+  }
   if (!result.run.first_process) return 0;  // the first of several processes has all ranks and reports
   if (const std::string remark = put_off_remark(result.script, result.run.ranks.front().steps); !remark.empty())
     result.run.remarks.push_back(remark);

@@ -7,6 +7,7 @@
 #include "models/errors.hpp"
 #include "models/plan_json.hpp"
 #include "models/text_file.hpp"
+#include "replay/talk.hpp"
 
 namespace ebb::replay {
 
@@ -62,6 +63,7 @@ LifeFile life_of(std::vector<Plan> plans, const std::string& name) {
 
 LifeFile read_life_file(const std::string& name, const std::string& shown) {
   const std::string& called = shown.empty() ? name : shown;
+  const Activity activity(fmt::format("reading {}", called));
   return life_of(plans_from_json(read_text_file(name, kMostLifeBytes, kCure), called), called);
 }
 

@@ -40,7 +40,9 @@ int main(int argc, char** argv) {
   ebb::replay::watch_interrupts();
   try {
     const std::span<const char* const> arguments(argv, static_cast<std::size_t>(argc));
-    return std::visit(Runner{}, ebb::replay::cli::parse(arguments));
+    const ebb::replay::cli::CommandWords words = ebb::replay::cli::parse(arguments);
+    ebb::replay::set_talk(words.talk);
+    return std::visit(Runner{}, words.command);
   } catch (const ebb::InputError& error) {
     return complain(error.what(), 2);
   } catch (const std::bad_alloc&) {

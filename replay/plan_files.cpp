@@ -5,6 +5,7 @@
 #include "models/errors.hpp"
 #include "models/plan_json.hpp"
 #include "models/text_file.hpp"
+#include "replay/talk.hpp"
 
 namespace ebb::replay {
 
@@ -30,6 +31,7 @@ void check_steps(const std::vector<Plan>& plans, const std::string& file) {
 PlanFile read_plan_file(const std::string& name, const std::string& shown) {
   PlanFile file;
   file.name = shown.empty() ? name : shown;
+  const Activity activity(fmt::format("reading {}", file.name));
   const std::string text = read_text_file(name, kMostPlanBytes, "write one with ebb simulate JOB --policy P -o FILE");
   file.plans = std::make_unique<const std::vector<Plan>>(plans_from_json(text, file.name));
   check_steps(*file.plans, file.name);

@@ -109,8 +109,59 @@ TEST_CASE("ebb-replay equivalence: exit 0 for an offload, 1 for none, ebb's own 
   const Outcome bad = run_replay("equivalence tiny.yaml --policy chunked");
   CHECK(bad.code == 2);
   CHECK(bad.err.find("chunk-numel") != std::string::npos);
-  CHECK(run_replay("equivalence tiny.yaml").code == 2);
+  const Outcome none = run_replay("equivalence tiny.yaml");
+  CHECK(none.code == 2);
+  CHECK(none.out.empty());
+  CHECK(none.err.find("name one with --policy, or give two plan files") != std::string::npos);
   CHECK(run_replay("equivalence nothing.yaml --policy resident").code == 2);
+}
+
+TEST_CASE("ebb-replay equivalence: the policy is the job's own offload block, and options come before it") {
+  const auto write = [&](const std::string& offload) {
+    const auto job = scratch() / "job.yaml";
+    std::ofstream(job) << contents(EBB_TEST_DATA "/replay/tiny.yaml") << "offload: " << offload << "\n";
+    return job.string();
+  };
+  /// Of the document's policy.
+  const auto equivalent = [&](const std::string& offload, const std::string& options, const std::string& policy) {
+    const Outcome outcome = run_replay("equivalence " + write(offload) + " --steps 2 " + options);
+    INFO(offload << " " << options << "\n" << outcome.out << outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK(outcome.out.find("Equivalent: " + policy + " gives the bits") != std::string::npos);
+    return outcome.out;
+  };
+  const std::string own = "{policy: tidal, chunk_numel: 3000}";
+  const std::string tidal = equivalent(own, "", "tidal");
+  CHECK(tidal == equivalent("{policy: tidal, chunk_numel: 1000}", "--chunk-numel 3000", "tidal"));
+  CHECK(tidal == equivalent("{policy: chunked, chunk_numel: 5000}", "--policy tidal --chunk-numel 3000", "tidal"));
+  equivalent(own, "--policy chunked --chunk-numel 5000", "chunked");
+  equivalent("{policy: pipelined, chunk_numel: 5000, slots: 3}", "", "pipelined");
+
+  // A cap between tidal's default peak and resident's keeps state on the device; one below the least is refused.
+  const std::string capped = equivalent(own, "--cap 101350000", "tidal");
+  CHECK(capped != tidal);
+  CHECK(capped == equivalent("{policy: tidal, chunk_numel: 3000, cap: 101350000B}", "", "tidal"));
+  const Outcome low = run_replay("equivalence " + write(own) + " --cap 1MiB");
+  CHECK(low.code == 2);
+  CHECK(low.err.find("a cap of 1.000 MiB is below") != std::string::npos);
+}
+
+TEST_CASE("ebb-replay --verbose says what takes how long, --quiet nothing, and the result is the same") {
+  const std::string job = "equivalence tiny.yaml --policy chunked --chunk-numel 5000 --steps 2";
+  const Outcome plain = run_replay(job);
+  CHECK(plain.err.empty());
+  const Outcome verbose = run_replay(job + " --verbose");
+  CHECK(verbose.out == plain.out);
+  for (const char* part :
+       {"ebb: simulation took ", "ebb-replay: reading the plans of tiny.yaml --policy resident took ",
+        "ebb-replay: comparison took "})
+    CHECK(verbose.err.find(part) != std::string::npos);
+  CHECK(run_replay(job + " --quiet").out == plain.out);
+  // What ebb remarks: a chunk that no rank's state fills.
+  const std::string wide = "equivalence tiny.yaml --policy pipelined --chunk-numel 1e5";
+  CHECK(run_replay(wide + " --steps 1").err.find("more than the") != std::string::npos);
+  CHECK(run_replay(wide + " --steps 1 -q").err.empty());
+  CHECK(run_replay(job + " -q -v").code == 2);
 }
 
 TEST_CASE("ebb-replay run --device cpu prints numbers and refuses a timeline; a damaged plan is exit 2") {
