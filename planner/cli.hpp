@@ -55,6 +55,10 @@ std::int64_t parse_gpus(const std::string& text);
 /// command line names none. InputError names the option.
 Candidate candidate_from(const CandidateOptions& options, const Job& job);
 
+/// A remark where the job's `offload:` names a chunk that is larger than a rank's state. Precondition: check(job)
+/// passed.
+void remark_on_chunk(const Job& job);
+
 /// The request on the command line beside the job's `offload:` block, or instead of it where it names another policy;
 /// its options become the places that errors name. InputError for what cannot be read.
 void set_offload(Job& job, const CandidateOptions& options);

@@ -25,7 +25,7 @@ std::vector<std::string> phase_words() {
 
 void add_chunking(CLI::App& command, CandidateOptions& o) {
   add_choice(command, "--policy", o.policy, "how state moves", "POLICY", policy_words());
-  add_text(command, "--chunk-numel", o.chunk_numel, "elements in a chunk, e.g. 1e9 (chunked, pipelined)", "N");
+  add_text(command, "--chunk-numel", o.chunk_numel, "elements in a chunk, e.g. 1e9 (chunked, pipelined, tidal)", "N");
   add_text(command, "--chunk-size-mb", o.chunk_size_mb, "MiB of moments in a chunk, 0: all (windowed)", "M");
 }
 

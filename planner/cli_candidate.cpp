@@ -6,6 +6,7 @@
 #include "models/cluster_yaml.hpp"
 #include "models/quantity_text.hpp"
 #include "planner/cli.hpp"
+#include "planner/cli_talk.hpp"
 #include "planner/compute_model.hpp"
 
 namespace ebb::cli {
@@ -31,6 +32,11 @@ CandidateRequest request_from(const CandidateOptions& options) {
   return request;
 }
 
+void remark_on_chunk(const Job& job, const Candidate& candidate, const Place& place) {
+  const std::string oversize = oversize_of(job, candidate);
+  if (!oversize.empty()) remark(fmt::format("{}: {}", place.text(), oversize));
+}
+
 template <class T>
 void complete(std::optional<T>& value, const std::optional<T>& from_job) {
   if (!value) value = from_job;
@@ -51,7 +57,16 @@ Candidate candidate_from(const CandidateOptions& options, const Job& job) {
   }
   const Candidate candidate = candidate_of(request, kOptionPlaces);
   check(job, candidate, kOptionPlaces);
+  remark_on_chunk(job, candidate,
+                  options.chunk_numel ? kOptionPlaces.chunk_numel : job.place_of("offload.chunk_numel"));
   return candidate;
+}
+
+void remark_on_chunk(const Job& job) {
+  const Offload& offload = job.offload;
+  if (!offload.policy || !offload.chunk_numel) return;
+  remark_on_chunk(job, {.policy = *offload.policy, .chunk_numel = *offload.chunk_numel},
+                  job.place_of("offload.chunk_numel"));
 }
 
 void set_offload(Job& job, const CandidateOptions& options) {

@@ -35,6 +35,7 @@ Choice choose(const Job& job, const ExplainOptions& options, const SearchOptions
     choice.why = "as asked for";
     if (options.phase) return choice;
   }
+  if (!options.candidate.policy) remark_on_chunk(job);
   const SearchResult result = shown_search(job, how, also_as);
   if (result.recommended) choice.recommended = result.candidates[*result.recommended];
   if (options.candidate.policy) return choice;

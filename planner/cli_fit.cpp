@@ -84,6 +84,7 @@ int run_fit(const FitOptions& options) {
   Job job = load_job_argument(options.job, options.settings);
   set_budgets(job, options.budget, options.host_budget);
   check(job, megatron);
+  remark_on_chunk(job);
   const FitResult result = [&] {
     const Activity activity("fit");
     return fit(job, goal, megatron);

@@ -55,6 +55,10 @@ void check_policy(const Job& job, Policy policy);
 /// schedule of slots may have. Precondition: check(job) passed.
 void check(const Job& job, const Candidate& candidate, const RequestPlaces& places);
 
+/// A chunk of more elements than any rank's optimizer owns, in words, with what follows from it; "" otherwise. It is no
+/// error: the candidate means what it says. Preconditions: check(job) and check() of the candidate passed.
+std::string oversize_of(const Job& job, const Candidate& candidate);
+
 /// InputError for an unknown word, with the nearest policy.
 Policy parse_policy(std::string_view word, const Place& place);
 

@@ -51,6 +51,18 @@ std::optional<RequestProblem> range_problem(const CandidateRequest& request) {
   return std::nullopt;
 }
 
+/// Elements that one rank's optimizer owns at most, with padding.
+Numel most_owned(const Job& job) {
+  Numel most{0};
+  for (std::int64_t pipeline = 0; pipeline < job.parallel.pipeline; ++pipeline) {
+    const StageLayout stage = stage_layout(job, pipeline);
+    const Numel of_stage{stage.padded(false).value / job.parallel.dense_shards() +
+                         stage.padded(true).value / job.parallel.expert_shards()};
+    most = std::max(most, of_stage);
+  }
+  return most;
+}
+
 const Place& place_of(const std::string& field, const RequestPlaces& places) {
   if (field == "chunk_numel") return places.chunk_numel;
   if (field == "chunk_size_mb") return places.chunk_size_mb;
@@ -101,18 +113,23 @@ Candidate candidate_of(const CandidateRequest& request, const RequestPlaces& pla
 void check(const Job& job, const Candidate& candidate, const RequestPlaces& places) {
   check_policy(job, candidate.policy);
   if (!cuts_elements(candidate.policy)) return;
-  Numel share{0};  // elements that one rank's optimizer owns at most, with padding
-  for (std::int64_t pipeline = 0; pipeline < job.parallel.pipeline; ++pipeline) {
-    const StageLayout stage = stage_layout(job, pipeline);
-    const Numel of_stage{stage.padded(false).value / job.parallel.dense_shards() +
-                         stage.padded(true).value / job.parallel.expert_shards()};
-    share = std::max(share, of_stage);
-  }
+  const Numel share = most_owned(job);
   if (ceil_div(share.value, candidate.chunk_numel.value) <= kMostSlotChunks) return;
   throw InputError(places.chunk_numel,
                    fmt::format("slots of {} elements cut a rank's {} into more than {} chunks",
                                format_numel(candidate.chunk_numel), format_numel(share), kMostSlotChunks),
                    fmt::format("use at least {}", ceil_div(share.value, kMostSlotChunks)));
+}
+
+std::string oversize_of(const Job& job, const Candidate& candidate) {
+  if (!cuts_elements(candidate.policy)) return "";
+  const Numel share = most_owned(job);
+  if (candidate.chunk_numel <= share) return "";
+  const std::string more = fmt::format("{} elements are more than the {} that a rank owns at most",
+                                       format_numel(candidate.chunk_numel), format_numel(share));
+  if (candidate.policy == Policy::tidal)
+    return more + ": its state is one piece, for which the default cap leaves room; a few per cent of it are enough";
+  return more + ": each slot is larger than all of its state; a few per cent of it are enough";
 }
 
 Policy parse_policy(std::string_view word, const Place& place) {

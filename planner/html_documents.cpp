@@ -118,6 +118,9 @@ constexpr Reader kReaders[] = {{"plan", plan}, {"simulate", simulate}, {"diff", 
 
 constexpr const char* kCure =
     "give timelines, and what ebb plan, simulate, diff, fit, sweep or explain print with --json";
+constexpr const char* kPlanCure =
+    "give its timeline (ebb simulate JOB --timeline FILE, ebb-replay run PLAN -o FILE) or what ebb simulate JOB --json "
+    "prints";
 
 }  // namespace
 
@@ -127,7 +130,11 @@ HtmlDocument document_from_json(std::string_view text, const std::string& file) 
   if (!json.is_object() || !json.contains("format")) document.reject("this is nothing that a page shows", kCure);
   const std::string format = document.at("format").text();
   constexpr std::string_view kAnswer = "ebb-answer-";
-  if (!format.starts_with(kAnswer)) return timeline_file_from_json(text, file);
+  if (format == "ebb-plan")
+    document.at("format").reject("a page shows answers and timelines, and this is a plan", kPlanCure);
+  if (!format.starts_with(kAnswer) && format != "ebb-timeline")
+    document.at("format").reject(fmt::format("a page does not show \"{}\"", format.substr(0, 40)), kCure);
+  if (format == "ebb-timeline") return timeline_file_from_json(text, file);
   const auto* const reader = std::find_if(std::begin(kReaders), std::end(kReaders),
                                           [&](const Reader& one) { return one.name == format.substr(kAnswer.size()); });
   if (reader == std::end(kReaders))

@@ -80,7 +80,18 @@ void put_in_place(YamlNode& root, const std::string& key, const std::string& job
   *node = named_file(key == "model" ? Library::models : Library::clusters, node->text, job_file, node->place);
 }
 
+/// YAML's words for nothing.
+bool is_null(std::string_view value) {
+  constexpr std::string_view kNulls[] = {"~", "null", "Null", "NULL"};
+  const std::size_t begin = value.find_first_not_of(" \t");
+  const std::size_t end = value.find_last_not_of(" \t");
+  return begin != std::string_view::npos && is_one_of(value.substr(begin, end - begin + 1), kNulls);
+}
+
 YamlNode value_of(const Setting& setting) {
+  if (is_null(setting.value))
+    throw InputError(setting.place(), "null sets nothing",
+                     setting.path.front() == "offload" ? "write auto to leave it to Ebb" : "give a value");
   YamlNode value = parse_yaml(setting.value, setting.place().file);
   set_places(value, setting.place());
   return value;

@@ -74,3 +74,13 @@ TEST_CASE("errors name the setting and the nearest key") {
     CHECK(error_with(text).find("--set") == 0);
   }
 }
+
+TEST_CASE("null is refused as what it is, with what to write instead") {
+  for (const char* word : {"null", "~", " NULL "}) {
+    const std::string error = error_with(std::string("offload.cap=") + word);
+    INFO(error);
+    CHECK(error.find("null sets nothing; write auto") != std::string::npos);
+  }
+  CHECK(error_with("batch.micro=null").find("null sets nothing; give a value") != std::string::npos);
+  CHECK_FALSE(job_with({"offload.cap=auto"}).offload.cap.has_value());
+}
