@@ -1,5 +1,7 @@
 #include "planner/evaluator.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "models/errors.hpp"
@@ -209,10 +211,26 @@ void merge_phases(const StepSummary& summary, Policy policy, const DeviceUse& us
 }
 
 /// What lies on the device between steps: every buffer that is there when the step starts.
+/// One of the many pieces that tidal leaves on the device behind a step, as tidal_pieces.cpp names them.
+bool is_tail_piece(const Buffer& buffer) { return buffer.name.starts_with("tail "); }
+
+/// The tail's pieces as one term.
 std::vector<Term> terms_between_steps(const Plan& plan) {
   std::vector<Term> terms;
-  for (const Buffer& buffer : plan.buffers)
-    if (buffer.memory == Memory::device && buffer.initial) terms.push_back({buffer.name, buffer.bytes});
+  Term tail;
+  std::size_t pieces = 0;
+  for (const Buffer& buffer : plan.buffers) {
+    if (buffer.memory != Memory::device || !buffer.initial) continue;
+    if (is_tail_piece(buffer)) {
+      tail.bytes += buffer.bytes;
+      ++pieces;
+    } else {
+      terms.push_back({buffer.name, buffer.bytes});
+    }
+  }
+  if (pieces == 0) return terms;
+  tail.name = fmt::format("tail, {} piece{}", pieces, pieces == 1 ? "" : "s");
+  terms.push_back(tail);
   return terms;
 }
 

@@ -8,6 +8,7 @@
 #include "planner/activations.hpp"
 #include "planner/checkpoint_tensors.hpp"
 #include "planner/layer_activations.hpp"
+#include "planner/tidal_pieces.hpp"
 #include "planner/weight_bytes.hpp"
 
 namespace ebb {
@@ -27,6 +28,7 @@ class Origin {
   std::string weight_copies() const;
   std::string masters(Bytes bytes) const;
   std::string moments(Bytes bytes) const;
+  std::string tidal_moments(Bytes bytes) const;
   std::string hidden_states(Bytes bytes) const;
   std::string saved(const char* what) const;
   std::string checkpoint() const;
@@ -73,7 +75,23 @@ std::string Origin::masters(Bytes bytes) const {
   return of_owned(std::to_string(size), size, bytes);
 }
 
+/// A piece has all of its elements' state in one buffer; of what is kept, masters are a term of their own.
+std::string Origin::tidal_moments(Bytes bytes) const {
+  const Precision& precision = job_.precision;
+  const std::shared_ptr<const TidalPieces> tide = tidal_pieces(rank_, candidate_);
+  const Bytes kept = bytes_of(tide->kept.numel(), precision.moment_bytes());
+  const std::string moments = fmt::format("({} + {}) B", size_of(precision.exp_avg), size_of(precision.exp_avg_sq));
+  if (bytes < kept || (kept.value > 0 && bytes - kept < tide->bytes))
+    return fmt::format("{} x {} kept elements", moments, format_numel(tide->kept.numel()));
+  std::string text =
+      fmt::format("{} pieces of {} B x {} elements, master weights among them",
+                  (bytes - kept).value / tide->bytes.value, precision.state_bytes(), format_numel(tide->numel));
+  if (kept.value > 0) text += fmt::format("; {} x {} kept elements", moments, format_numel(tide->kept.numel()));
+  return text;
+}
+
 std::string Origin::moments(Bytes bytes) const {
+  if (candidate_.policy == Policy::tidal) return tidal_moments(bytes);
   if (candidate_.policy == Policy::pipelined)
     return fmt::format("{} slots of {} B x {} elements", candidate_.slots, job_.precision.state_bytes(),
                        format_numel(candidate_.chunk_numel));

@@ -7,6 +7,7 @@
 
 #include "models/quantity_text.hpp"
 #include "reports/table.hpp"
+#include "reports/wrap.hpp"
 
 namespace ebb::reports {
 
@@ -14,7 +15,8 @@ namespace {
 
 std::string percent(double part) { return fmt::format("{:+.1f} %", 100 * part); }
 std::string size(double part) { return fmt::format("{:.2f} %", 100 * part); }
-std::string mib(Bytes bytes) { return fmt::format("{:+.1f} MiB", static_cast<double>(bytes.value) / (1 << 20)); }
+double in_mib(Bytes bytes) { return static_cast<double>(bytes.value) / (1 << 20); }
+std::string mib(Bytes bytes) { return fmt::format("{:+.1f} MiB", in_mib(bytes)); }
 
 std::string joined(const std::vector<std::string>& lines) {
   std::string text;
@@ -22,35 +24,42 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-Table case_table(const ScoreReport& report) {
-  Table table({{"case", Align::left},
-               {"allocated"},
+/// Names are as long as a line: each case has its figures below its name.
+std::string case_lines(const ScoreReport& report) {
+  Table table({{"allocated"},
                {"recorded"},
-               {"off"},
-               {"left"},
+               {"off %"},
+               {"left MiB"},
                {"peak"},
                {"recorded"},
-               {"off"},
+               {"off %"},
                {"step"},
                {"recorded"},
-               {"off"}});
+               {"off %"}});
+  const auto off = [](double part) { return fmt::format("{:+.1f}", 100 * part); };
+  std::vector<std::string> names = {"case"};
   for (const ScoreCase& c : report.cases) {
     if (!c.modelled()) continue;
     const bool timed = c.recorded_iteration.has_value();
-    table.add_row({c.id, format_bytes(c.predicted_allocated), format_bytes(c.recorded_allocated),
-                   percent(relative(c.predicted_allocated, c.recorded_allocated)),
-                   mib(c.recorded_allocated - c.predicted_allocated), format_bytes(c.predicted_peak),
-                   format_bytes(c.recorded_peak), percent(relative(c.predicted_peak, c.recorded_peak)),
-                   format_seconds(c.predicted_iteration), timed ? format_seconds(*c.recorded_iteration) : "-",
-                   timed ? percent(c.predicted_iteration.value / c.recorded_iteration->value - 1) : "-"});
+    names.push_back(c.id);
+    table.add_row({format_bytes(c.predicted_allocated), format_bytes(c.recorded_allocated),
+                   off(relative(c.predicted_allocated, c.recorded_allocated)),
+                   fmt::format("{:+.1f}", in_mib(c.recorded_allocated - c.predicted_allocated)),
+                   format_bytes(c.predicted_peak), format_bytes(c.recorded_peak),
+                   off(relative(c.predicted_peak, c.recorded_peak)), format_seconds(c.predicted_iteration),
+                   timed ? format_seconds(*c.recorded_iteration) : "-",
+                   timed ? off(c.predicted_iteration.value / c.recorded_iteration->value - 1) : "-"});
   }
-  return table;
+  std::string text;
+  const std::vector<std::string> figures = table.lines();
+  for (std::size_t i = 0; i < names.size(); ++i) text += fmt::format("{}\n  {}\n", names[i], figures[i]);
+  return text;
 }
 
 std::string not_modelled(const ScoreReport& report) {
   std::string text;
   for (const ScoreCase& c : report.cases)
-    if (!c.modelled()) text += fmt::format("  {}: {}\n", c.id, c.reason);
+    if (!c.modelled()) text += wrapped(fmt::format("  {}: {}", c.id, c.reason), 4);
   return text.empty() ? text : "Not modelled:\n" + text + "\n";
 }
 
@@ -61,7 +70,8 @@ std::string unheeded(const ScoreReport& report) {
   std::string text;
   for (const auto& [argument, count] : counts)
     text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", argument, count);
-  return text.empty() ? text : "Arguments that change answers and are not modelled (cases): " + text + "\n\n";
+  if (text.empty()) return text;
+  return wrapped("Arguments that change answers and are not modelled (cases): " + text, 2) + "\n";
 }
 
 Table error_table(const ScoreReport& report) {
@@ -114,7 +124,7 @@ std::string to_text(const ScoreReport& report, const Style& style) {
       std::count_if(report.cases.begin(), report.cases.end(), [](const ScoreCase& c) { return c.modelled(); }));
   std::string text = style.bold(fmt::format("{}: {} of {} cases modelled", report.file, modelled, report.cases.size()));
   text += "\n\n";
-  if (modelled > 0) text += joined(case_table(report).lines()) + "\n";
+  if (modelled > 0) text += case_lines(report) + "\n";
   text += not_modelled(report) + unheeded(report);
   if (modelled == 0) return text;
   text += joined(error_table(report).lines());

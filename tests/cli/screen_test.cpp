@@ -134,3 +134,25 @@ TEST_CASE("a sweep takes each key once, and its configuration is printed where i
   const std::string one = run_ebb("sweep " + kMeasured + " --set batch.sequence=1024 --print-config").out;
   CHECK(one == run_ebb("plan " + kMeasured + " --set batch.sequence=1024 --print-config").out);
 }
+
+TEST_CASE("a score keeps to 100 columns, each case's figures below its name") {
+  check_width("score tests/data/megatron/recorded.json");
+}
+
+TEST_CASE("the pieces that tidal leaves behind a step are one row, and explained as pieces") {
+  const std::string job = "models/jobs/llama3-8b-hgx-h200.yaml --policy tidal";
+  const auto simulated = nlohmann::json::parse(run_ebb("simulate " + job + " --json").out);
+  std::int64_t sum = 0;
+  int tails = 0;
+  for (const auto& term : simulated.at("device_terms")) {
+    sum += term.at("bytes").get<std::int64_t>();
+    if (term.at("name") == "tail, 240 pieces") ++tails;
+    CHECK_FALSE(term.at("name").get<std::string>().starts_with("tail "));
+  }
+  CHECK(tails == 1);
+  CHECK(sum == simulated.at("device_between_steps_bytes"));
+  // 240 pieces hold 1,003,782,656 elements of exp_avg, exp_avg_sq and master weight.
+  const Outcome explained = run_ebb("explain " + job + " --phase step");
+  CHECK(holds(explained.out, "240 pieces of 12 B x 4,194,304 elements"));
+  CHECK(holds(explained.out, std::to_string(240LL * 12 * 4'194'304).insert(8, ",").insert(5, ",").insert(2, ",")));
+}
