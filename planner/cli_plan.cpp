@@ -74,6 +74,7 @@ int run_plan(const PlanOptions& options) {
   Job job = load_job_argument(options.job, options.settings);
   set_budgets(job, options.budget, options.host_budget);
   check(job, how.megatron);
+  remark_on_chunk(job);
   if (options.objective) how.objective = objective_named(*options.objective).value();
   reports::PlanReport report;
   report.objective = name_of(how.objective);
@@ -99,8 +100,9 @@ int run_plan(const PlanOptions& options) {
     for (const auto& file : {options.plan_file, options.timeline_file, options.trace_file})
       if (file) remark(fmt::format("nothing fits, so nothing was written to {}", *file));
   if (options.html_file)
-    write_file(*options.html_file,
-               reports::to_html(html_report({job, options.measured_file, html_command(options)}, report)));
+    write_file(
+        *options.html_file,
+        reports::to_html(html_report({job, options.measured_file, html_command(options), report.worst_case}, report)));
   const reports::Style style = reports::style_of(1);
   if (options.json)
     write_stdout(reports::to_json(report));

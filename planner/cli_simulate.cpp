@@ -122,9 +122,6 @@ int run_simulate(const SimulateOptions& options) {
   set_budgets(job, options.budget, options.host_budget);
   if (options.gpus) job.parallel.gpus = parse_gpus(*options.gpus);
   check(job);
-  if (options.robust && options.html_file)
-    throw InputError({"--robust"}, "the page of one policy does not say what was assumed at its worst",
-                     "leave out --html, or write the page of ebb plan --robust");
   const Candidate candidate = candidate_from(options.candidate, job);
   reports::SimulateReport report;
   const Start start = job.checkpoint.start;
@@ -142,8 +139,9 @@ int run_simulate(const SimulateOptions& options) {
   write_host_files(job, candidate,
                    {options.plan_file, options.timeline_file, options.trace_file, options.measured_file});
   if (options.html_file)
-    write_file(*options.html_file,
-               reports::to_html(html_report({job, options.measured_file, html_command(options)}, report)));
+    write_file(
+        *options.html_file,
+        reports::to_html(html_report({job, options.measured_file, html_command(options), report.worst_case}, report)));
   write_stdout(options.json ? reports::to_json(report) : reports::to_text(report, reports::style_of(1)));
   return 0;
 }

@@ -156,6 +156,8 @@ void add_facts(HtmlReport& report, const HtmlRequest& request, const Run* run) {
   report.facts.emplace_back("forward and backward", job.compute.step_seconds
                                                         ? "as the job states"
                                                         : "roofline at the cluster's achieved rates");
+  if (!request.worst_case.empty())
+    report.facts.emplace_back("assumed at its worst", fmt::format("{}", fmt::join(request.worst_case, "; ")));
 }
 
 /// Fills in everything that hangs on a candidate.

@@ -16,6 +16,7 @@ struct HtmlRequest {
   const Job& job;
   std::optional<std::string> measured_file;  // a timeline of `ebb-replay run` of one of the job's plans
   std::string command;                       // that writes the page
+  std::vector<std::string> worst_case = {};  // --robust: what the job at its worst assumes
 };
 
 /// InputError where the measured timeline is of another job or plan.

@@ -29,6 +29,7 @@ std::string html_command(const SimulateOptions& o) {
       .add("--cap", o.candidate.cap)
       .add("--budget", o.budget)
       .add("--host-budget", o.host_budget)
+      .add("--robust", o.robust)
       .add("--gpus", o.gpus)
       .add("--set", o.settings)
       .add("--measured", o.measured_file)

@@ -125,3 +125,47 @@ TEST_CASE("plan says which objective it followed") {
       CHECK(candidate.at("device_reserved_bytes") >= least.at("device_reserved_bytes"));
   check_rejected("plan " + kMeasured + " --objective speed", 2, "known values: step, memory, balanced");
 }
+
+TEST_CASE("a job that names a schedule of Ebb's own is answered about it: plan, fit and sweep") {
+  for (const std::string policy : {"pipelined", "tidal"}) {
+    const std::string named = kLlama + " --set offload.policy=" + policy;
+    const Outcome text = run_ebb("plan " + named);
+    INFO(text.out << text.err);
+    CHECK(text.code == 0);
+    CHECK(text.out.rfind("no flag\ntakes it: Ebb's own runtime; no Megatron-LM has this schedule\n", 0) == 0);
+    const json pick = json::parse(run_ebb("plan " + named + " --json").out).at("recommendation");
+    CHECK(pick.at("policy") == policy);
+    CHECK(pick.at("flags").empty());
+    CHECK(pick.at("deployable") == false);
+    std::string candidate = candidate_arguments(pick);
+    if (policy == "pipelined") candidate += fmt::format(" --slots {}", pick.at("slots").get<int>());
+    const json alone = simulate(16384, candidate);
+    CHECK(alone.at("step_seconds") == pick.at("step_seconds"));
+    CHECK(alone.at("device_reserved_bytes") == pick.at("device_reserved_bytes"));
+
+    const Outcome fit = run_ebb("fit " + named + " --max sequence --json");
+    CHECK(fit.code == 0);
+    const json limit = json::parse(fit.out).at("limits")[0];
+    CHECK(limit.at("fits").at("candidate").at("policy") == policy);
+    CHECK(limit.at("fits").at("value").get<std::int64_t>() >= 16384);
+    const Outcome sweep = run_ebb("sweep " + kLlama + " --policy " + policy + " --set batch.micro=1,2 --json");
+    CHECK(sweep.code == 0);
+    const json rows = json::parse(sweep.out).at("rows");
+    CHECK(rows[0].at("fits") == true);
+    CHECK(rows[1].at("fits") == false);  // twice the activations
+    for (const json& row : rows) CHECK(row.at("candidate").at("policy") == policy);
+    const Outcome small = run_ebb("plan " + named + " --budget 60GiB");
+    CHECK(small.code == 1);
+    CHECK(holds(small.out, "nothing fits: the nearest is " + policy));
+  }
+  check_rejected("plan " + kLlama + " --set offload.policy=tidal --megatron main", 2, "leave out --megatron");
+}
+
+TEST_CASE("a chunk larger than a rank's state is remarked on, unless --quiet") {
+  const std::string huge = "simulate " + kLlama + " --policy tidal --chunk-numel 1e11";
+  CHECK(holds(run_ebb(huge).err, "--chunk-numel: 100,000,000,000 elements are more than the 1,003,782,656"));
+  CHECK(run_ebb(huge + " --quiet").err.empty());
+  CHECK(run_ebb("simulate " + kLlama + " --policy tidal --chunk-numel 1e9").err.empty());
+  CHECK(holds(run_ebb("plan " + kLlama + " --set offload.policy=tidal --set offload.chunk_numel=2e9").err,
+              "--set offload.chunk_numel=2e9: 2,000,000,000 elements are more than"));
+}

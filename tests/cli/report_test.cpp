@@ -200,3 +200,24 @@ TEST_CASE("report shows what fit, sweep and explain found, in tables, in a file 
   CHECK(holds(large, "the document has all 4096."));
   CHECK(count(large, "<th scope=\"row\">1024</th>") == 500);
 }
+
+TEST_CASE("a page of one policy at its worst says what was assumed, and its own command writes it again") {
+  const std::string arguments = "simulate " + kMeasured + " --policy chunked --chunk-numel 4e8 --robust";
+  REQUIRE(run_ebb(arguments + " --html '" + path("worst.html") + "'").code == 0);
+  const std::string page = text_of_file(path("worst.html"));
+  CHECK(holds(page, "assumed at its worst"));
+  const auto document = nlohmann::json::parse(run_ebb(arguments + " --json").out);
+  REQUIRE_FALSE(document.at("worst_case").empty());
+  for (const std::string assumption : document.at("worst_case")) CHECK(holds(page, assumption));
+  const std::string command = command_of(page);
+  fs::remove(path("worst.html"));
+  REQUIRE(run_ebb(command.substr(4)).code == 0);
+  CHECK(text_of_file(path("worst.html")) == page);
+}
+
+TEST_CASE("report refuses a plan by its name, and says what to give instead") {
+  REQUIRE(run_ebb("simulate " + kMeasured + " --policy resident -o " + path("plan-not-answer.json")).code == 0);
+  check_rejected("report " + path("plan-not-answer.json") + " -o " + path("none.html"), 2, "this is a plan; give its");
+  std::ofstream(path("odd.json")) << R"({"format": "odd"})";
+  check_rejected("report " + path("odd.json") + " -o " + path("none.html"), 2, "a page does not show \"odd\"");
+}
