@@ -183,7 +183,8 @@ void Calibrator::kernels() {
     adam = fit->rate.value;
     set("gpu.adam", &Gpu::adam, gpu, base_.gpu, fit->rate, "AdamW of ebb-replay, time = floor + bytes / rate",
         fit->residual);
-    set("gpu.kernel_floor", &Gpu::kernel_floor, gpu, base_.gpu, fit->floor,
+    // Noise can take it below nothing where no small kernel was measured.
+    set("gpu.kernel_floor", &Gpu::kernel_floor, gpu, base_.gpu, Seconds{std::max(0.0, fit->floor.value)},
         "AdamW of ebb-replay, time = floor + bytes / rate", fit->residual);
   }
   if (const auto fit = fit_kernels(data_.kernels, kForeach))

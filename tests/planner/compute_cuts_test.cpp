@@ -113,6 +113,20 @@ Essence essence_of(const Plan& plan) {
 
 }  // namespace
 
+TEST_CASE("of equally long pieces forward's first and backward's last count") {
+  const ActivationLevels levels{{level(1, 5, 35), level(2, 10, 25)}, {15}, {30}};
+  Plan plan;
+  PlanBuilder builder(plan, 64);
+  const BufferId idle = builder.buffer("idle", Memory::device, {1}, true);
+  ComputeCuts cuts(builder, levels, idle);
+  cuts.compute(stand_in(Phase::forward, {0, 9}, 15), {});
+  cuts.compute(stand_in(Phase::backward, {0, 9}, 30), {});
+  CHECK(text_of(plan) == std::vector<std::string>{
+                             "forward idle 5 [0,9)", "+ activations 0", "forward activations 0 5", "+ activations 1",
+                             "forward activations 1 5", "backward activations 1 10", "- activations 1",
+                             "backward activations 0 10", "- activations 0", "backward idle 10 [0,9)"});
+}
+
 TEST_CASE("cuts by hand: levels that rise at once, between two stand-ins and in backward, and a wait without any") {
   // Two stand-ins of 10 forward, two of 20 backward.
   const ActivationLevels levels{{level(1, 3, 55), level(2, 10, 55), level(4, 14, 40), level(8, 25, 30)}, {20}, {40}};
@@ -130,18 +144,19 @@ TEST_CASE("cuts by hand: levels that rise at once, between two stand-ins and in 
   cuts.compute(stand_in(Phase::backward, {0, 4}, 20), {});
   const OpId last = cuts.compute(stand_in(Phase::backward, {4, 9}, 20), {});
   cuts.finish();
-  CHECK(text_of(plan) ==
-        std::vector<std::string>{"forward idle", "forward idle 3 [0,5) waits", "+ activations 0",
-                                 "forward activations 0 7", "+ activations 1", "forward activations 1 4 [5,9)",
-                                 "+ activations 2", "forward activations 2 6", "backward activations 2 5",
-                                 "+ activations 3", "backward activations 3 5", "- activations 3",
-                                 "backward activations 2 10 [0,4)", "- activations 2", "backward activations 1 15",
-                                 "- activations 1", "- activations 0", "backward idle 5 [4,9)"});
-  CHECK(text_of(plan)[second.index] == "forward activations 2 6");
-  CHECK(text_of(plan)[last.index] == "backward idle 5 [4,9)");
+  // The longest piece counts, wherever it lies; what precedes or follows a stand-in, its first and last.
+  CHECK(text_of(plan) == std::vector<std::string>{
+                             "forward idle", "forward idle 3 waits", "+ activations 0", "forward activations 0 7 [0,5)",
+                             "+ activations 1", "forward activations 1 4", "+ activations 2",
+                             "forward activations 2 6 [5,9)", "backward activations 2 5", "+ activations 3",
+                             "backward activations 3 5", "- activations 3", "backward activations 2 10 [0,4)",
+                             "- activations 2", "backward activations 1 15 [4,9)", "- activations 1", "- activations 0",
+                             "backward idle 5"});
+  CHECK(text_of(plan)[second.index] == "forward activations 2 6 [5,9)");
+  CHECK(text_of(plan)[last.index] == "backward idle 5");
   // Before the allocation, and after the release.
-  CHECK(calls == std::vector<std::string>{"+0 forward idle 3 [0,5) waits", "+1 forward activations 0 7",
-                                          "+2 forward activations 1 4 [5,9)", "+3 backward activations 2 5",
+  CHECK(calls == std::vector<std::string>{"+0 forward idle 3 waits", "+1 forward activations 0 7 [0,5)",
+                                          "+2 forward activations 1 4", "+3 backward activations 2 5",
                                           "-3 - activations 3", "-2 - activations 2", "-1 - activations 1",
                                           "-0 - activations 0"});
   for (std::size_t k = 0; k < 4; ++k) {

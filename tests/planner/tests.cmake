@@ -5,6 +5,7 @@ ebb_test(planner_tests LIBS ebb_planner SOURCES
   planner/candidates_test.cpp
   planner/chunking_test.cpp
   planner/compute_cuts_test.cpp
+  planner/tidal_order_test.cpp
   planner/compute_model_test.cpp
   planner/constraints_test.cpp
   planner/diff_test.cpp

@@ -26,6 +26,7 @@ Cluster other_machine() {
   c.gpu.hbm.value = {4.1e12};
   c.gpu.adam.value = {4.0e12};
   c.gpu.adam_foreach.value = {1.1e12};
+  c.gpu.kernel_floor.value = {7e-6};
   c.host_link.h2d.value = {50.0e9};
   c.host_link.d2h.value = {52.0e9};
   c.host_link.both_by_size.value = {{16_MiB, {91e9}}, {64_MiB, {90e9}}, {1_GiB, {85e9}}};
@@ -55,6 +56,7 @@ TEST_CASE("a calibrated cluster has the machine's figures") {
   CHECK(near(c.gpu.hbm.value.value, 4.1e12, 1e-3));
   CHECK(near(c.gpu.adam.value.value, 4.0e12, 1e-3));
   CHECK(near(c.gpu.adam_foreach.value.value, 1.1e12, 1e-3));
+  CHECK(near(c.gpu.kernel_floor.value.value, 7e-6, 1e-3));
   CHECK(near(c.host_link.h2d.value.value, 50e9, 1e-3));
   CHECK(near(c.host_link.d2h.value.value, 52e9, 1e-3));
   CHECK(near(c.host_link.both.value.value, 85e9, 1e-3));

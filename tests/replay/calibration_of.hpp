@@ -113,7 +113,8 @@ inline replay::CalibrationData calibration_of(const Cluster& c, double noise_mos
   const auto kernel = [&](const char* what, Bytes bytes, BytesPerSecond rate, double floor) {
     data.kernels.push_back({what, bytes, noise(floor + (bytes / rate).value)});
   };
-  for (const Bytes bytes : {100_MiB, 1_GiB, 7_GiB}) kernel("adam", bytes, c.gpu.adam.value, 2e-6);
+  for (const Bytes bytes : {100_MiB, 1_GiB, 7_GiB})
+    kernel("adam", bytes, c.gpu.adam.value, c.gpu.kernel_floor.value.value);
   for (const Bytes bytes : {1_GiB, 7_GiB}) kernel("adam_foreach", bytes, c.gpu.adam_foreach.value, 20e-6);
   for (const char* what : {"copy", "norm", "scale", "cast", "zero"}) kernel(what, 2_GiB, c.gpu.hbm.value, 0);
   const Numel numel{1 << 27};

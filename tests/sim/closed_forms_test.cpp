@@ -139,6 +139,19 @@ TEST_CASE("closed form: a kernel at the rate of HBM gives way to what its GPU co
   CHECK(to_seconds(t.end[kernel.index]).value == Approx(4260.0 / (4260.0 - 55.3)));
 }
 
+TEST_CASE("closed form: a kernel that shares HBM takes its floor before its bytes flow") {
+  Cluster c = test::rates_only();
+  c.gpu.kernel_floor.value = {6e-6};
+  PlanBuilder b;
+  b.h2d(b.stream(StreamKind::h2d), 1'000'000'000'000);
+  Op cast = PlanBuilder::op(OpKind::kernel, b.stream(StreamKind::compute), Work::cast);
+  cast.bytes = {4'260'000'000};
+  b.add(cast);
+  const OpId second = b.add(cast);
+  const Timeline t = sim::simulate(b.take(), c, {});
+  CHECK(to_seconds(t.end[second.index]).value == Approx(2 * (6e-6 + 4.26 / (4260.0 - 55.3))));
+}
+
 TEST_CASE("closed form: copies from memory that is not pinned go at their own rate") {
   const Cluster c = test::rates_only();
   PlanBuilder b;

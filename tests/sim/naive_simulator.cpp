@@ -170,7 +170,8 @@ class Naive {
       }
       if (busy || first == state_[p].size()) continue;
       const Op& o = op(p, first);
-      begin(p, first, is_copy(o) ? seconds(cost_(o)) : 0.0, static_cast<double>(o.bytes.value));
+      begin(p, first, is_copy(o) ? seconds(cost_(o)) : c_.gpu.kernel_floor.value.value,
+            static_cast<double>(o.bytes.value));
       changed = true;
     }
     for (std::size_t i = 0; i < state_[p].size(); ++i)

@@ -60,6 +60,20 @@ TEST_CASE("costs: other kernels run at the memory's rate; launches cost the host
   }
 }
 
+TEST_CASE("costs: a kernel takes its floor once, on top of its bytes, whatever its launches") {
+  Cluster cluster = test::h200_host();
+  cluster.gpu.kernel_floor.value = {6e-6};
+  Op kernel = op_of(OpKind::kernel, Work::cast);
+  kernel.calls = 100;
+  CHECK(cost(kernel, cluster) == Approx(6 * kMicro));
+  kernel.bytes = {4'260'000'000};
+  CHECK(cost(kernel, cluster) == Approx(1006 * kMicro));
+  kernel.work = Work::adam;
+  cluster.gpu.adam.value = {4e12};
+  kernel.bytes = {120'000'000};
+  CHECK(cost(kernel, cluster) == Approx(36 * kMicro));
+}
+
 TEST_CASE("costs: the host thread pays for each call, and for each event that an op waits for") {
   const sim::OpCost costs(test::h200_host(), {});
   Op kernel = op_of(OpKind::kernel, Work::cast);

@@ -44,6 +44,7 @@ Cluster random_cluster(Random& random) {
   c.host_link.d2h_weight.value = random.real(0.3, 3);
   c.host_link.host_one_way.value = {random.real(20e9, 400e9)};
   c.host_link.host_both.value = {random.real(20e9, 600e9)};
+  c.gpu.kernel_floor.value = {random.real(0, 8e-6)};
   return c;
 }
 
@@ -116,7 +117,7 @@ TEST_CASE("simulate: twice the rates and no latency is half the time") {
       if (op.kind == OpKind::compute) op.duration = {op.duration.value * 2};  // even, so that half is exact
     }
     Cluster cluster = random_cluster(random);
-    cluster.host_link.latency.value = {0};
+    cluster.host_link.latency.value = cluster.gpu.kernel_floor.value = {0};
     cluster = test::issues_at_once(cluster);
     cluster.calls.synchronize.value = {0};
     const Timeline slow = sim::simulate(plan, cluster, {});
