@@ -128,7 +128,7 @@ TEST_CASE("plan says which objective it followed") {
 
 TEST_CASE("a job that names a schedule of Ebb's own is answered about it: plan, fit and sweep") {
   for (const std::string policy : {"pipelined", "tidal"}) {
-    const std::string named = kLlama + " --set offload.policy=" + policy;
+    const std::string named = fmt::format("{} --set offload.policy={}", kLlama, policy);
     const Outcome text = run_ebb("plan " + named);
     INFO(text.out << text.err);
     CHECK(text.code == 0);
@@ -148,7 +148,7 @@ TEST_CASE("a job that names a schedule of Ebb's own is answered about it: plan, 
     const json limit = json::parse(fit.out).at("limits")[0];
     CHECK(limit.at("fits").at("candidate").at("policy") == policy);
     CHECK(limit.at("fits").at("value").get<std::int64_t>() >= 16384);
-    const Outcome sweep = run_ebb("sweep " + kLlama + " --policy " + policy + " --set batch.micro=1,2 --json");
+    const Outcome sweep = run_ebb(fmt::format("sweep {} --policy {} --set batch.micro=1,2 --json", kLlama, policy));
     CHECK(sweep.code == 0);
     const json rows = json::parse(sweep.out).at("rows");
     CHECK(rows[0].at("fits") == true);

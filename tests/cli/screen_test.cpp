@@ -1,4 +1,6 @@
 // What a terminal of 24 lines and 100 columns shows: the plain text of the commands over the whole job library.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "reports/wrap.hpp"
@@ -38,7 +40,7 @@ std::string joined_command(std::string text) {
 TEST_CASE("the answer of every job of the library is one screen, whether it fits or not") {
   for (const std::string& job : library_jobs())
     for (const std::string budget : {"", " --budget 20GiB", " --budget 3GiB"}) {
-      const Outcome outcome = run_ebb("plan " + job + budget);
+      const Outcome outcome = run_ebb(fmt::format("plan {}{}", job, budget));
       INFO(job << budget << "\n" << outcome.out);
       CHECK(outcome.code == (outcome.out.rfind("nothing fits", 0) == 0 ? 1 : 0));
       const std::vector<std::string> lines = lines_of(outcome.out);
@@ -63,7 +65,7 @@ TEST_CASE("what the screen says to paste is what the JSON says, and so is every 
   const auto forms = nlohmann::json::parse(run_ebb("plan " + job + " --json").out).at("recommendation").at("forms");
   REQUIRE(forms.size() == 4);
   for (const auto& [name, form] : forms.items()) {
-    const Outcome outcome = run_ebb("plan " + job + " --format " + name);
+    const Outcome outcome = run_ebb(fmt::format("plan {} --format {}", job, name));
     CHECK(outcome.code == 0);
     const bool arguments = name == "bridge" || name == "verl";  // lines of one command
     std::string lines;
