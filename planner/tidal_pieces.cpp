@@ -13,9 +13,14 @@ namespace ebb {
 
 namespace {
 
-/// What is kept lies tensor by tensor, each rounded up: a little more than its pieces. That much less may be kept.
-void make_room_for_rounding(const RankModel& rank, TideProblem& p) {
-  const Bytes rounding{static_cast<std::int64_t>(3 * 512 * (rank.shards.size() + 1))};
+/// What is kept lies tensor by tensor, each rounded up as the allocator does (by up to a MiB): more than its pieces.
+/// That much less may be kept. Fewer kept pieces are a part of these tensors, of which the first may be cut once more.
+void make_room_for_rounding(const RankModel& rank, const std::vector<OwnedRun>& chunks, std::int64_t moving,
+                            TideProblem& p) {
+  const Precision& precision = rank.job->precision;
+  const ElementRange kept{chunks[static_cast<std::size_t>(moving)].range.begin, chunks.back().range.end};
+  const Bytes allocated = allocated_state(precision, cut_shards(rank, kept), held_states(precision));
+  const Bytes rounding = allocated - bytes_of(kept.numel(), precision.state_bytes()) + Bytes{3 << 20};
   const auto less = [&](Bytes room) { return std::max(Bytes{0}, room - rounding); };
   for (TideRoom& entry : p.rise) entry.room = less(entry.room);
   for (TideRoom& entry : p.fall) entry.room = less(entry.room);
@@ -52,11 +57,12 @@ TidalPieces cut_and_place(const RankModel& rank, const Candidate& candidate) {
   pieces.bytes = problem.piece;
   pieces.copy_out = std::max(Ticks{1}, to_ticks(problem.piece / problem.d2h));
   pieces.schedule = solve_tide(problem);
+  const std::vector<OwnedRun> chunks = slot_chunks(rank, rank.job->precision, pieces.numel);
   if (pieces.schedule.kept > 0) {
-    make_room_for_rounding(rank, problem);
+    make_room_for_rounding(rank, chunks, pieces.schedule.moving, problem);
     pieces.schedule = solve_tide(problem);
   }
-  give_elements(slot_chunks(rank, rank.job->precision, pieces.numel), pieces);
+  give_elements(chunks, pieces);
   return pieces;
 }
 

@@ -111,8 +111,9 @@ void append_shard(std::string& text, const Explanation& e, const Style& style) {
 std::string limit_text(const Tide& t) {
   switch (t.limit) {
     case Tide::Limit::nothing:
-      return "Nothing limits it: all of the state comes in and leaves outside the step. In the step phase is Adam; in "
-             "others are gathers and reductions, slower beside copies.";
+      return "Nothing limits it: no state is left to move in the step. In the step phase is Adam; in others are "
+             "gathers "
+             "and reductions, slower beside copies.";
     case Tide::Limit::link:
       return "The link limits it: the last backward or the first forward ends before more has crossed.";
     case Tide::Limit::valley:

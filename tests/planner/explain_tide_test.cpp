@@ -35,6 +35,7 @@ TEST_CASE("tidal's bound is not passed, whatever the pieces and the cap; its par
         INFO(file.filename() << ": " << mib << " Mi, " << candidate.cap.value << " bytes");
         CHECK(tide->exposed >= tide->bound);
         CHECK(tide->step == answer.step);
+        CHECK(tide->peak <= answer.cap);
         double parts = 0;
         for (const reports::TidePart& part : tide->parts) parts += part.time.value;
         CHECK_THAT(parts, Catch::Matchers::WithinRel(tide->exposed.value, 1e-9));
