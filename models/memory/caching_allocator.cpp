@@ -181,15 +181,12 @@ void CachingAllocator::make_unmapped(Index piece) {
 
 void CachingAllocator::insert_free(Index piece) {
   const Piece& p = pieces_[piece];
-  auto& list = pools_[p.pool].free;
-  const Entry entry{p.bytes, p.address, piece};
-  list.insert(std::lower_bound(list.begin(), list.end(), entry), entry);
+  pools_[p.pool].free.insert({p.bytes, p.address, piece});
 }
 
 void CachingAllocator::erase_free(Index piece) {
   const Piece& p = pieces_[piece];
-  auto& list = pools_[p.pool].free;
-  list.erase(std::lower_bound(list.begin(), list.end(), Entry{p.bytes, p.address, piece}));
+  pools_[p.pool].free.erase({p.bytes, p.address, piece});
 }
 
 void CachingAllocator::erase_unmapped(Index piece) { std::erase(pools_[pieces_[piece].pool].unmapped, piece); }

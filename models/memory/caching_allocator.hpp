@@ -23,6 +23,7 @@
 
 #include "models/ids.hpp"
 #include "models/memory/driver_addresses.hpp"
+#include "models/memory/free_list.hpp"
 #include "models/units.hpp"
 
 namespace ebb::memory {
@@ -108,15 +109,8 @@ class CachingAllocator {
     std::uint32_t uses = 0;  // that have not ended
     State state = State::kFree;
   };
-  /// Free pieces in the order in which they are tried.
-  struct Entry {
-    std::int64_t bytes = 0;
-    std::uint64_t address = 0;
-    Index piece = kNone;
-    auto operator<=>(const Entry&) const = default;
-  };
   struct Pool {  // of one stream and size class
-    std::vector<Entry> free;
+    FreeList free;
     std::vector<Index> unmapped;  // by address
   };
   struct Pending {

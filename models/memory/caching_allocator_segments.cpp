@@ -32,14 +32,16 @@ std::int64_t CachingAllocator::room_to_expand(Index piece) const {
 /// The smallest free piece that holds `bytes`, out of its list; kNone without one. In an expandable segment a piece
 /// counts with the addresses behind it, and the search goes on for as long as that gets smaller.
 CachingAllocator::Index CachingAllocator::take_free(Index pool, std::int64_t bytes) {
-  auto& list = pools_[pool].free;
-  auto it = std::lower_bound(list.begin(), list.end(), Entry{bytes, 0, 0});
-  if (it == list.end()) return kNone;
+  FreeList& list = pools_[pool].free;
+  FreeList::Place place = list.first_of_at_least(bytes);
+  if (place == FreeList::end()) return kNone;
   if (options_.expandable_segments) {
-    while (it + 1 != list.end() && room_to_expand((it + 1)->piece) < room_to_expand(it->piece)) ++it;
+    const auto room = [&](FreeList::Place at) { return room_to_expand(list.at(at).piece); };
+    for (auto next = list.next(place); next != FreeList::end() && room(next) < room(place); next = list.next(place))
+      place = next;
   }
-  const Index piece = it->piece;
-  list.erase(it);
+  const Index piece = list.at(place).piece;
+  list.erase(place);
   return piece;
 }
 
@@ -135,11 +137,11 @@ void CachingAllocator::release_cache() {
   for (Pool& pool : pools_) {
     if (options_.expandable_segments) {
       scratch_.clear();
-      for (const Entry& entry : pool.free) scratch_.push_back(entry.piece);
+      pool.free.for_each([this](const FreePiece& entry) { scratch_.push_back(entry.piece); });
       for (const Index piece : scratch_) unmap(piece);
       continue;
     }
-    std::erase_if(pool.free, [this](const Entry& entry) {
+    pool.free.erase_if([this](const FreePiece& entry) {
       const Piece& p = pieces_[entry.piece];
       if (p.prev != kNone || p.next != kNone) return false;
       reserved_ -= p.bytes;

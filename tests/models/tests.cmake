@@ -19,6 +19,7 @@ ebb_test(models_tests LIBS ebb_models ebb_schema_validator nlohmann_json::nlohma
   models/memory/caching_allocator_test.cpp
   models/memory/caching_allocator_trace_test.cpp
   models/memory/driver_addresses_test.cpp
+  models/memory/free_list_test.cpp
   models/memory/torch_allocator_test.cpp
   models/model_totals_test.cpp
   models/model_yaml_test.cpp

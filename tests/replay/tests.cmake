@@ -13,6 +13,7 @@ ebb_test(replay_tests LIBS ebb_replay_command ebb_planner SOURCES
   replay/issue_plan_test.cpp
   replay/life_parts_test.cpp
   replay/measured_replay_test.cpp
+  replay/measured_tidal_test.cpp
   replay/mutation_test.cpp
   replay/oracle_test.cpp
   replay/preflight_test.cpp
