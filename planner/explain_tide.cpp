@@ -167,7 +167,9 @@ std::optional<reports::Tide> tide_of(Evaluator& evaluator, const Answer& answer)
   tide.peak = slowest.summary.peak_allocated;
   tide.exposed = to_seconds(slowest.summary.total - frame);
   tide.parts = exposed_parts(slowest.summary, resident);
-  tide.bound = fluid_bound(p).step;
+  const TideBound bound = fluid_bound(p);
+  tide.bound = bound.step;
+  tide.even_bound = bound.shared;
   tide.state = known.piece * known.pieces;
   tide.kept = planned.kept;
   tide.in = planned.in;

@@ -106,6 +106,7 @@ struct Tide {
   Seconds exposed{0};           // over resident's step without its optimizer
   std::vector<TidePart> parts;  // of it
   Seconds bound{0};             // least exposed time: the fluid relaxation
+  Seconds even_bound{0};        // about the same with even shares of the link: a yardstick, which small copies can pass
   Bytes state{0};
   Bytes kept{0};      // never moves
   Bytes in{0};        // can come in before the step, counted in compute time

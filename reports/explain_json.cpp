@@ -67,6 +67,7 @@ Json json_of(const Tide& tide) {
           {"exposed_seconds", tide.exposed.value},
           {"parts", parts},
           {"bound_seconds", tide.bound.value},
+          {"even_bound_seconds", tide.even_bound.value},
           {"state_bytes", tide.state.value},
           {"kept_bytes", tide.kept.value},
           {"in_bytes", tide.in.value},
