@@ -8,12 +8,13 @@ reports::Candidate report_of(const Answer& answer) {
   const Candidate& c = answer.candidate;
   reports::Candidate report;
   report.policy = name_of(c.policy);
-  if (uses_chunk_numel(c.policy))
-    report.chunk_numel = c.chunk_numel;
+  if (uses_chunk_numel(c.policy)) report.chunk_numel = c.chunk_numel;
   if (c.policy == Policy::windowed) report.chunk_size_mb = c.chunk_size_mb;
   if (c.policy == Policy::windowed || c.policy == Policy::cpu_adam) report.fraction = c.fraction;
   if (c.policy == Policy::pipelined) report.slots = c.slots;
   if (c.cap.value > 0) report.cap = c.cap;
+  report.live_cap = answer.cap;
+  report.cap_keeps = answer.cap_keeps;
   report.flags = answer.flags;
   report.forms = paste_forms(c, answer.flags);
   report.requirement = answer.requires_megatron;

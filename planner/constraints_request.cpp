@@ -48,6 +48,10 @@ std::optional<RequestProblem> range_problem(const CandidateRequest& request) {
   if (request.slots && (*request.slots < 2 || *request.slots > kMostSlots))
     return RequestProblem{"slots", fmt::format("{} slots", *request.slots),
                           fmt::format("use 2 (one is read in while the other is written back) to {}", kMostSlots)};
+  if (request.cap && request.cap->value < 1)
+    return RequestProblem{"cap", fmt::format("{} bytes are no cap", request.cap->value),
+                          "use for example 100 GiB, or leave it out: then it is what forward and backward take without "
+                          "optimizer state"};
   return std::nullopt;
 }
 

@@ -11,6 +11,7 @@
 #include "planner/rank_estimate.hpp"
 #include "planner/reserved.hpp"
 #include "planner/rules.hpp"
+#include "planner/tidal_pieces.hpp"
 
 namespace ebb {
 
@@ -182,6 +183,16 @@ SlowestRank Evaluator::slowest(const Candidate& candidate) {
   return slowest;
 }
 
+SlowestRank Evaluator::on_rank(std::size_t rank, const Candidate& candidate) {
+  const std::size_t host = hosts_.host_of(rank);
+  simulate(host, candidate);
+  const std::vector<std::size_t>& models = hosts_.hosts()[host].models;
+  const auto cls = static_cast<std::size_t>(std::find(models.begin(), models.end(), rank) - models.begin());
+  EBB_ASSERT(cls < models.size());
+  return {rank, plans_[cls], timelines_[cls], summaries_[cls],
+          exposed_transfer(plans_[cls], timelines_[cls], summaries_[cls])};
+}
+
 namespace {
 
 /// What torch would hold at most if this phase were the only one. Under `windowed`, whose pools do not share
@@ -303,6 +314,11 @@ Answer Evaluator::answer_on(const Candidate& candidate, std::span<const std::siz
   for (const std::size_t host : hosts) {
     simulate(host, candidate);
     const std::vector<std::size_t>& models = hosts_.hosts()[host].models;
+    if (candidate.policy == Policy::tidal) {
+      const TidalRoom& room = tidal_pieces(ranks_.ranks()[models.front()], candidate)->room;  // alike on all ranks
+      answer.cap = room.cap;
+      answer.cap_keeps = room.problem.may_stay;
+    }
     for (std::size_t cls = 0; cls < models.size(); ++cls) {
       bounds[models[cls]] = reserved_bound(candidate.policy, device_use(plans_[cls], summaries_[cls]));
       add_rank(ranks_.ranks()[models[cls]], plans_[cls], summaries_[cls], answer);

@@ -69,6 +69,8 @@ class Evaluator {
 
   /// The plan of the rank that answer() finds slowest, and what the simulation says of it.
   SlowestRank slowest(const Candidate& candidate);
+  /// The same of a rank by its number in ranks().
+  SlowestRank on_rank(std::size_t rank, const Candidate& candidate);
 
   const std::vector<RankModel>& ranks() const { return ranks_.ranks(); }
   const HostSet& hosts() const { return hosts_; }

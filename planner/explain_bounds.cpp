@@ -73,29 +73,24 @@ reports::LowerBound host_adam_time(const Job& job, const Moved& moved) {
                       format_bandwidth(rate.value), rate.source)};
 }
 
-/// Highest live device bytes in program order that are not optimizer state, and of all.
-struct Peaks {
-  Bytes without_state{0};
-  Bytes all{0};
-};
-
-Peaks peaks_of(const Plan& plan) {
-  Bytes state{0};
-  Bytes others{0};
-  Peaks peaks;
+/// Highest live device bytes in program order that are not optimizer state, up to the end of backward: what follows is
+/// not every policy's. Gradients are copied for the norm or not, and kernels of Adam differ in their scratch memory.
+Bytes peak_without_state(const Plan& plan) {
+  Bytes live{0};
+  Bytes peak{0};
   const auto change = [&](const Buffer& buffer, std::int64_t sign) {
-    if (buffer.memory != Memory::device) return;
-    (buffer.role == Role::state ? state : others) += buffer.bytes * sign;
-    peaks.without_state = std::max(peaks.without_state, others);
-    peaks.all = std::max(peaks.all, others + state);
+    if (buffer.memory != Memory::device || buffer.role == Role::state) return;
+    live += buffer.bytes * sign;
+    peak = std::max(peak, live);
   };
   for (const Buffer& buffer : plan.buffers)
     if (buffer.initial) change(buffer, 1);
   for (const Op& op : plan.ops) {
+    if (op.phase == Phase::finalize || op.phase == Phase::step) break;
     if (op.kind == OpKind::allocate) change(plan.buffers[op.buffer.index], 1);
     if (op.kind == OpKind::release) change(plan.buffers[op.buffer.index], -1);
   }
-  return peaks;
+  return peak;
 }
 
 }  // namespace
@@ -115,9 +110,9 @@ reports::MemoryBound memory_bound(const Evaluator& evaluator, const Answer& answ
   for (const std::size_t index : answer.reserving_ranks) {
     const RankModel& rank = evaluator.ranks()[index];
     // Under resident, whose frame every policy has.
-    const Peaks peaks = peaks_of(lower(rank, Candidate{}));
-    if (peaks.without_state <= bound.least) continue;
-    bound.least = peaks.without_state;
+    const Bytes least = peak_without_state(lower(rank, Candidate{}));
+    if (least <= bound.least) continue;
+    bound.least = least;
     bound.rank = rank.rank;
   }
   return bound;

@@ -8,6 +8,7 @@
 #include "planner/describe_parameters.hpp"
 #include "planner/evaluator.hpp"
 #include "planner/life_sequence.hpp"
+#include "planner/tidal_room.hpp"
 #include "planner/verify.hpp"
 #include "planner/verify_together.hpp"
 
@@ -21,8 +22,9 @@ constexpr std::array kAllParts = {LifePart::step,        LifePart::init,   LifeP
 static_assert(kAllParts.size() == kPartCount);
 
 /// The plans of `parts` of every rank of the host, by rank, then part; the ranks of each part verified together.
-std::vector<Plan> plans_of_places(const Job& job, const Candidate& candidate, const HostModel& host,
+std::vector<Plan> plans_of_places(const Evaluator& evaluator, const Candidate& candidate, const HostModel& host,
                                   std::span<const LifePart> parts) {
+  const Job& job = evaluator.job();
   std::map<std::int64_t, StageLayout> stages;  // by pipeline rank; a RankModel points into it
   std::vector<Plan> plans;
   for (std::size_t place = 0; place < host.class_of_place.size(); ++place) {
@@ -31,6 +33,7 @@ std::vector<Plan> plans_of_places(const Job& job, const Candidate& candidate, co
     auto stage = stages.find(pipeline);
     if (stage == stages.end()) stage = stages.emplace(pipeline, stage_layout(job, pipeline)).first;
     const RankModel model = rank_model(job, stage->second, rank);
+    share_tidal_cap(model, evaluator.ranks().front());
     for (const LifePart part : parts) {
       plans.push_back(lower_part(model, candidate, part));
       describe_parameters(model, plans.back());
@@ -52,7 +55,7 @@ HostPlans plans_and_times(const Job& job, const Candidate& candidate, std::span<
   const std::size_t slowest = evaluator.slowest(candidate).rank;
   const HostModel& host = evaluator.hosts().hosts()[evaluator.hosts().host_of(slowest)];
   HostPlans result;
-  result.plans = plans_of_places(job, candidate, host, parts);
+  result.plans = plans_of_places(evaluator, candidate, host, parts);
   result.timelines.resize(result.plans.size());
   sim::Simulator simulator;
   for (std::size_t part = 0; part < parts.size(); ++part) {

@@ -31,12 +31,6 @@ namespace ebb {
 
 namespace {
 
-FrameOptions frame_options(const RankModel& rank, const ActivationLevels& levels) {
-  FrameOptions options = standard_frame(rank);
-  options.levels = &levels;
-  return options;
-}
-
 class Tidal {
  public:
   Tidal(PlanBuilder& plan, const RankModel& rank, const Candidate& candidate);
@@ -98,7 +92,7 @@ Tidal::Tidal(PlanBuilder& plan, const RankModel& rank, const Candidate& candidat
       rank_(rank),
       shared_(tidal_pieces(rank, candidate)),
       pieces_(*shared_),
-      frame_(plan, rank, frame_options(rank, pieces_.levels)),
+      frame_(plan, rank, tidal_frame(rank, pieces_.levels)),
       kept_shards_(cut_shards(rank, pieces_.kept)),
       kept_(device_state(plan, rank.job->precision, {kept_shards_, pieces_.kept}, kAllState, kKeptNames)) {
   const bool there = moments_exist(plan.part());
@@ -138,7 +132,7 @@ void Tidal::copy_out(Ticks until) {
 
 /// For `bytes` more under the cap.
 void Tidal::make_room(Bytes bytes, Phase phase) {
-  for (; left_ < leaves_.size() && plan_.live() + bytes > pieces_.cap; ++left_) {
+  for (; left_ < leaves_.size() && plan_.live() + bytes > pieces_.room.cap; ++left_) {
     if (left_ == copied_) copy_out(pieces_.copy_out * static_cast<std::int64_t>(copied_));
     Buffer& buffer = buffer_of(leaves_[left_]);
     plan_.release(buffer.id, phase, {buffer.free});
@@ -155,8 +149,10 @@ void Tidal::rise(std::size_t level) {
 /// What fits now of the first `most` arrivals.
 void Tidal::arrive(std::size_t most, Phase phase) {
   if (!moments_exist(plan_.part())) return;
-  make_room(pieces_.cap, phase);  // what no level needed the room of has been copied out, too: its turn comes again
-  for (; arrived_ < most && plan_.live() + pieces_.bytes <= pieces_.cap; ++arrived_) fill(arrivals_[arrived_], phase);
+  make_room(pieces_.room.cap,
+            phase);  // what no level needed the room of has been copied out, too: its turn comes again
+  for (; arrived_ < most && plan_.live() + pieces_.bytes <= pieces_.room.cap; ++arrived_)
+    fill(arrivals_[arrived_], phase);
 }
 
 /// Brings piece `k` in. Its place's storage is handed over where the buffer before it there is another.

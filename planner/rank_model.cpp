@@ -1,6 +1,6 @@
 #include "planner/lower.hpp"
 #include "planner/optimizer_traffic.hpp"
-#include "planner/tidal_pieces.hpp"
+#include "planner/tidal_room.hpp"
 
 namespace ebb {
 

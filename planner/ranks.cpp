@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "models/errors.hpp"
-#include "planner/tidal_pieces.hpp"
+#include "planner/tidal_room.hpp"
 
 namespace ebb {
 
@@ -49,6 +49,7 @@ RankSet::RankSet(const Job& job) : job_(&job) {
   keep_stages(job);
   for (const StageLayout& stage : stages_) add_ranks(job, stage);
   EBB_ASSERT(!ranks_.empty());
+  share_tidal_cap(ranks_);
 }
 
 void RankSet::keep_stages(const Job& job) {

@@ -43,6 +43,8 @@ struct Answer {
   std::vector<Term> device_terms;   // of the rank with the highest peak, between steps; without optimizer state
   Bytes device_between_steps{0};    // allocated, max over ranks
   Bytes device_peak{0};             // allocated, max over ranks
+  Bytes cap{0};                     // tidal: live bytes stay below it, the candidate's or the job's default
+  bool cap_keeps = true;            // ... and what it leaves room for beside the peak never moves
   Bytes device_reserved{0};         // what the allocator may need: a bound with margins, and no less than the replay
   Bytes device_reserved_likely{0};  // ... and what a replay of it holds (reserved.hpp); 0: not asked for
   Phase decides = Phase::step;      // step: a step of the job; load, save: these need more than any step

@@ -1,11 +1,10 @@
 // TidalPieces: how tidal cuts one rank's state, and what of it is where between steps: what all parts of a job's life
-// agree on. It states the rank's room for state over a step (from its frame and activation levels) and lets the solver
-// (tide_schedule.hpp) place pieces in it.
+// agree on. The solver (tide_schedule.hpp) places them in the room that the rank's step leaves (tidal_room.hpp).
 //
 // Owned elements, in optimizer order: first those that live on the host between steps, piece by piece; then the pieces
 // that stay on the device behind a step and leave in the next forward; then what is kept and never leaves. Which piece
 // is updated when is another order, the schedule's: pieces are alike, so elements are given to them as it suits.
-// Internal to lowering, but for what the planner says about a candidate (tidal_problem).
+// Internal to lowering.
 #pragma once
 
 #include <memory>
@@ -15,21 +14,13 @@
 #include "planner/device_state.hpp"
 #include "planner/lowerings.hpp"
 #include "planner/owned_runs.hpp"
-#include "planner/tide_schedule.hpp"
+#include "planner/tidal_room.hpp"
 
 namespace ebb {
 
 /// Buffers of what never leaves, and slots of the second pass over gathered FP8 weights.
 inline constexpr StateNames kKeptNames{"kept moments", "kept master weights"};
 inline constexpr int kTidalQuantizedSlots = 3;
-
-/// What a rank's step leaves for state under a cap.
-struct TidalRoom {
-  Bytes cap;   // the candidate's, or its default
-  Bytes peak;  // highest live bytes of forward and backward without any state
-  Bytes step;  // live bytes while the optimizer steps, without any state
-  TideProblem problem;
-};
 
 /// A piece that moves.
 struct TidalPiece {
@@ -40,7 +31,7 @@ struct TidalPiece {
 };
 
 struct TidalPieces {
-  Bytes cap;                      // every live byte of a step counts below it
+  TidalRoom room;                 // every live byte of a step counts below its cap
   Numel numel{0};                 // elements of a piece
   Bytes bytes;                    // of a piece's buffer
   Ticks copy_out{1};              // of a piece, alone on its link
@@ -54,12 +45,8 @@ struct TidalPieces {
   Numel moved() const { return {kept.begin}; }
 };
 
-/// InputError where the cap is below what the rank takes with a single piece of state: it names both.
-TidalRoom tidal_room(const RankModel& rank, const Candidate& candidate);
-/// Worked out once for each candidate and remembered with the rank; from any thread.
+/// Worked out once for each candidate and remembered with the rank; from any thread. InputError as tidal_room.
 std::shared_ptr<const TidalPieces> tidal_pieces(const RankModel& rank, const Candidate& candidate);
-/// Of a rank of its own, or of one more rank of a stage.
-std::shared_ptr<TidalMemory> make_tidal_memory(const TidalMemory* same_stage = nullptr);
 
 /// The buffer of a piece that stays, in all parts of a life that know it.
 BufferId tail_buffer(PlanBuilder& plan, const Precision& precision, const TidalPieces& pieces, const TidalPiece& piece,

@@ -27,6 +27,8 @@ struct Candidate {
   std::optional<double> fraction;
   std::optional<int> slots;
   std::optional<Bytes> cap;        // tidal, where it is not the default
+  Bytes live_cap{0};               // tidal: the cap in force, given or default
+  bool cap_keeps = true;           // ... and state stays on the device in what it leaves beside the peak
   std::vector<std::string> flags;  // argument tokens
   std::vector<PasteForm> forms;
   std::string requirement;  // key "requires"

@@ -27,6 +27,7 @@ Json json_of(const Candidate& c) {
   json["fraction"] = or_null(c.fraction);
   json["slots"] = or_null(c.slots);
   json["cap_bytes"] = c.cap ? Json(c.cap->value) : Json(nullptr);
+  json["live_cap_bytes"] = c.live_cap.value > 0 ? Json(c.live_cap.value) : Json(nullptr);
   json["flags"] = c.flags;
   json["forms"] = Json::object();
   for (const PasteForm& form : c.forms) json["forms"][form.format] = {{"lines", form.lines}, {"notes", form.notes}};

@@ -155,6 +155,14 @@ void add_row(Table& table, const Candidate& c, bool picked, const std::string& n
                  fmt::format("{:.3f}x", c.slowdown), note});
 }
 
+/// What live bytes stay below; "" for other policies than tidal.
+std::string cap_line(const Candidate& c) {
+  if (c.live_cap.value == 0) return "";
+  return wrapped(fmt::format("live bytes stay below a cap of {}{}{}", format_bytes(c.live_cap),
+                             c.cap ? "" : ", its default", c.cap_keeps ? "" : fmt::format("; {}", kKeepsNothing)),
+                 2);
+}
+
 }  // namespace
 
 std::string to_wide_text(const PlanReport& report, const Style& style) {
@@ -176,6 +184,9 @@ std::string to_wide_text(const PlanReport& report, const Style& style) {
     text += "\nWith Ebb's own runtime this hardware could do:\n";
     append_table(text, own, style);
   }
+  for (const Candidate& candidate : report.candidates)
+    if (candidate.live_cap.value > 0)
+      text += fmt::format("{} {}: {}", candidate.policy, parameters_of(candidate), cap_line(candidate));
   if (!notes.lines().empty()) text += fmt::format("\n{}", notes.lines());
   text.append("\n").append(reserved_and_excluded(style));
   if (!report.next_command.empty()) text += fmt::format("Next: {}\n", report.next_command);
@@ -192,6 +203,7 @@ std::string candidate_lines(const Candidate& c) {
                           parameters == "-" ? "" : fmt::format(" {}", parameters), format_bytes(c.device_peak),
                           format_bytes(c.device_reserved_likely), format_bytes(c.device_reserved), c.deciding_phase),
               2);
+  text += cap_line(c);
   return text + wrapped(fmt::format("pins {} a rank, {} a host; optimizer {}, step {}, {:.3f} times resident",
                                     format_bytes(c.host_pinned_per_rank), format_bytes(c.host_pinned_per_host),
                                     format_seconds(c.optimizer), format_seconds(c.step), c.slowdown),

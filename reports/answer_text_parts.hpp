@@ -10,6 +10,10 @@
 
 namespace ebb::reports {
 
+/// Beside a cap of tidal's that keeps nothing.
+inline constexpr const char* kKeepsNothing =
+    "more keeps nothing on the device: gathered FP8 weights are quantised from masters that are read again";
+
 void append_table(std::string& text, const Table& table, const Style& style);
 std::string joined(const std::vector<std::string>& words);
 /// "llama3-8b on 8 x hgx-h200, budget ...", and the same behind the job's name, wrapped.

@@ -90,21 +90,30 @@ struct WhatIf {
   std::string note;            // why there is no answer
 };
 
-/// What `tidal` would reach (planner/explain_tide.cpp), and the fluid bound of its schedule.
+/// A phase in which tidal takes longer than resident, or less where negative; of the step phase all of it.
+struct TidePart {
+  std::string phase;
+  Seconds time{0};
+};
+
+/// What `tidal` would reach (planner/explain_tide.cpp), and the fluid bound of its schedule; all of the slowest rank.
 struct Tide {
   enum class Limit : std::uint8_t { nothing, link, valley, cap, second_pass };
+  std::int64_t rank = 0;
   Numel piece{0};
-  Seconds step{0};        // the whole step, simulated
-  Bytes peak{0};          // allocated
-  Seconds exposed{0};     // over resident's step without its optimizer
-  Seconds bound{0};       // least exposed time: the fluid relaxation
-  Seconds even_bound{0};  // the same where both directions share the link evenly
-  Bytes state{0};         // of the rank with the longest bound, as are the rest:
-  Bytes kept{0};          // never moves
-  Bytes in{0};            // can come in before the step
-  Bytes out{0};           // can leave behind it
-  Bytes room{0};          // for state while the optimizer steps
-  Bytes cap{0};           // live bytes stay below
+  Seconds step{0};              // the whole step, simulated
+  Bytes peak{0};                // allocated
+  Seconds exposed{0};           // over resident's step without its optimizer
+  std::vector<TidePart> parts;  // of it
+  Seconds bound{0};             // least exposed time: the fluid relaxation
+  Seconds even_bound{0};        // about the same with even shares of the link: a yardstick, which small copies can pass
+  Bytes state{0};
+  Bytes kept{0};      // never moves
+  Bytes in{0};        // can come in before the step, counted in compute time
+  Bytes out{0};       // can leave behind it
+  Bytes room{0};      // for state while the optimizer steps
+  Bytes cap{0};       // live bytes stay below
+  bool keeps = true;  // state stays on the device in what the cap leaves beside the peak
   Limit limit = Limit::nothing;
 };
 

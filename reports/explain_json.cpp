@@ -58,10 +58,14 @@ Json json_of(const ShardLimit& shard) {
 }
 
 Json json_of(const Tide& tide) {
-  return {{"piece_numel", tide.piece.value},
+  Json parts = Json::array();
+  for (const TidePart& part : tide.parts) parts.push_back({{"phase", part.phase}, {"seconds", part.time.value}});
+  return {{"rank", tide.rank},
+          {"piece_numel", tide.piece.value},
           {"step_seconds", tide.step.value},
           {"device_peak_bytes", tide.peak.value},
           {"exposed_seconds", tide.exposed.value},
+          {"parts", parts},
           {"bound_seconds", tide.bound.value},
           {"even_bound_seconds", tide.even_bound.value},
           {"state_bytes", tide.state.value},

@@ -27,6 +27,7 @@ std::vector<Field> candidate_fields() {
       {"fraction", nullable(number("Part of the state that moves (windowed, cpu-adam).")), required},
       {"slots", nullable(integer("Device slots (pipelined).")), required},
       {"cap_bytes", nullable(integer("Live device bytes stay below it (tidal); null: its default.")), required},
+      {"live_cap_bytes", nullable(integer("Live device bytes stay below it (tidal), given or by default.")), required},
       {"flags", texts("Megatron's flags: the words of a command line."), required},
       {"forms", forms(), required},
       {"requires", text("Which Megatron takes them; empty: any."), required},

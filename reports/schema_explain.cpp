@@ -54,21 +54,26 @@ Json what_if() {
 }
 
 Json tide() {
-  return object("What tidal would reach, and the fluid bound of its schedule.",
-                {{"piece_numel", integer("Elements of a piece."), required},
-                 {"step_seconds", seconds("The whole step."), required},
-                 {"device_peak_bytes", bytes("Allocated."), required},
-                 {"exposed_seconds", seconds("Over resident's step without its optimizer."), required},
-                 {"bound_seconds", seconds("No schedule below the cap exposes less."), required},
-                 {"even_bound_seconds", seconds("The same where both directions share the link evenly."), required},
-                 {"state_bytes", bytes("Of the rank with the longest bound, as are the rest."), required},
-                 {"kept_bytes", bytes("Never moves."), required},
-                 {"in_bytes", bytes("Can come in before the step."), required},
-                 {"out_bytes", bytes("Can leave behind it."), required},
-                 {"room_bytes", bytes("For state while the optimizer steps."), required},
-                 {"cap_bytes", bytes("Live bytes stay below it."), required},
-                 {"limit", one_of_words("What stands in the way.", {"nothing", "link", "valley", "cap", "second-pass"}),
-                  required}});
+  const Json part = object("", {{"phase", text("Which."), required},
+                                {"seconds", number("More than resident's; of the step phase all."), required}});
+  return object(
+      "What tidal would reach, and the fluid bound of its schedule: of the slowest rank.",
+      {{"rank", integer("Which."), required},
+       {"piece_numel", integer("Elements of a piece."), required},
+       {"step_seconds", seconds("The whole step."), required},
+       {"device_peak_bytes", bytes("Allocated."), required},
+       {"exposed_seconds", seconds("Over resident's step without its optimizer."), required},
+       {"bound_seconds", seconds("No schedule below the cap exposes less."), required},
+       {"even_bound_seconds", seconds("About the same where both directions share the link evenly."), required},
+       {"parts", list("By phase; their sum is exposed_seconds.", part), required},
+       {"state_bytes", bytes("Its optimizer state, in whole pieces."), required},
+       {"kept_bytes", bytes("Never moves."), required},
+       {"in_bytes", bytes("Can come in before the step."), required},
+       {"out_bytes", bytes("Can leave behind it."), required},
+       {"room_bytes", bytes("For state while the optimizer steps."), required},
+       {"cap_bytes", bytes("Live bytes stay below it."), required},
+       {"limit", one_of_words("What stands in the way.", {"nothing", "link", "valley", "cap", "second-pass"}),
+        required}});
 }
 
 Json explanation() {

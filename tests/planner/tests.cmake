@@ -54,6 +54,7 @@ target_link_libraries(planner_tests PRIVATE nlohmann_json::nlohmann_json)
 # Apart: every explanation searches a job several times.
 ebb_test(explain_tests LIBS ebb_planner SOURCES
   planner/explain_test.cpp
+  planner/explain_tide_test.cpp
   planner/paste_forms_test.cpp
 )
 
