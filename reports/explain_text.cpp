@@ -111,9 +111,8 @@ void append_shard(std::string& text, const Explanation& e, const Style& style) {
 std::string limit_text(const Tide& t) {
   switch (t.limit) {
     case Tide::Limit::nothing:
-      return "Nothing limits it: no state is left to move in the step. In the step phase is Adam; in others are "
-             "gathers "
-             "and reductions, slower beside copies.";
+      return "Nothing limits it: no state is left to move in the step. What it still costs is Adam in the step, and "
+             "gathers and reductions that copies slow down in other phases.";
     case Tide::Limit::link:
       return "The link limits it: the last backward or the first forward ends before more has crossed.";
     case Tide::Limit::valley:

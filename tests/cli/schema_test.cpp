@@ -69,6 +69,9 @@ TEST_CASE("answers about one policy are valid") {
   check_answer("simulate " + kMeasured + " --policy chunked --chunk-numel 1e8", "answer-simulate");
   check_answer("simulate " + kMeasured + " --policy resident", "answer-simulate");
   check_answer("simulate models/jobs/llama3-70b-hgx-h200.yaml --policy windowed", "answer-simulate");
+  CHECK(check_answer("simulate " + kMeasured + " --policy tidal --cap 30GiB", "answer-simulate")["live_cap_bytes"] ==
+        30LL << 30);
+  CHECK(!check_answer("explain " + kMeasured + " --policy tidal", "answer-explain")["explanation"]["tide"].is_null());
   check_answer("simulate " + kSmall + " --policy chunked --chunk-numel 1e6 --life", "answer-life");
   check_answer("layout models/jobs/mixtral-8x7b-hgx-h200.yaml --rank 3", "answer-layout");
   check_answer("layout " + kMeasured + " --rank 0 --policy chunked --chunk-numel 1e8", "answer-layout");

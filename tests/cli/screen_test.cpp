@@ -158,3 +158,22 @@ TEST_CASE("the pieces that tidal leaves behind a step are one row, and explained
   CHECK(holds(explained.out, "240 pieces of 12 B x 4,194,304 elements"));
   CHECK(holds(explained.out, std::to_string(240LL * 12 * 4'194'304).insert(8, ",").insert(5, ",").insert(2, ",")));
 }
+
+// The least cap of this job: what forward and backward take without state, 21,053,853,696 bytes live on an H200, too.
+TEST_CASE(
+    "a cap below what a step takes is refused with exact bytes, no cap is no number, and the one in force is shown") {
+  const std::string tidal = "simulate " + kMeasured + " --policy tidal";
+  check_rejected(tidal + " --cap 0", 2, "--cap: 0 bytes are no cap");
+  check_rejected(tidal + " --cap 21053853695", 2,
+                 "a cap of 21053853695 bytes is below the 21053853696 bytes that rank 0 takes with one piece of state; "
+                 "use 21053853696 or more");
+  check_rejected("plan " + kMeasured + " --set offload.policy=tidal --set offload.cap=10GiB", 2,
+                 "--set offload.cap=10GiB: a cap of 10.00 GiB is below the 19.61 GiB");
+  for (const std::string cap : {"", " --cap 21053853696", " --cap 30GiB"}) {
+    const auto answer = nlohmann::json::parse(run_ebb(tidal + cap + " --json").out);
+    const std::int64_t in_force = answer.at("live_cap_bytes");
+    CHECK(in_force == (cap == " --cap 30GiB" ? 30LL << 30 : 21'053'853'696));
+    // The account tensor by tensor rounds activations of its own.
+    CHECK(answer.at("device_peak_bytes") < in_force + (4 << 20));
+  }
+}
