@@ -49,9 +49,7 @@ std::string compute_figure(const Job& job, const RankModel& rank) {
 }
 
 /// Whether the plan's copies run both ways at a time for some of the path's time in them.
-bool both_ways(Policy policy) {
-  return policy == Policy::windowed || cuts_elements(policy);
-}
+bool both_ways(Policy policy) { return policy == Policy::windowed || cuts_elements(policy); }
 
 /// Time of the path's copies, by direction.
 struct CopyTimes {
