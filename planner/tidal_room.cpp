@@ -116,8 +116,8 @@ Bytes usual_cap(const RankModel& rank, Numel wanted) {
   return std::max(frame.peak, frame.step + piece_bytes(rank, numel) * places);
 }
 
-/// The largest of the job's ranks', and so of this one's.
-Bytes default_cap(const RankModel& rank, Numel wanted) {
+/// The largest of the job's ranks that its set names.
+Bytes largest_cap(const RankModel& rank, Numel wanted) {
   JobCaps& job = *rank.tidal->job;
   const std::lock_guard lock(job.mutex);
   const auto found = job.caps.find(wanted);
@@ -126,11 +126,16 @@ Bytes default_cap(const RankModel& rank, Numel wanted) {
     job.own = std::make_unique<RankSet>(*rank.job);
     job.ranks = &job.own->ranks();
   }
-  // A stage that the set leaves out holds no more than the one that stands for it (ranks.hpp).
-  Bytes cap = usual_cap(rank, wanted);
+  Bytes cap{0};
   for (const RankModel& other : *job.ranks) cap = std::max(cap, usual_cap(other, wanted));
   job.caps.emplace(wanted, cap);
   return cap;
+}
+
+/// The job's. A stage that the set leaves out holds no more than the one that stands for it (ranks.hpp); a rank that it
+/// leaves out can own a few elements more than its stage's others, and then has its own.
+Bytes default_cap(const RankModel& rank, Numel wanted) {
+  return std::max(largest_cap(rank, wanted), usual_cap(rank, wanted));
 }
 
 /// Rounded, but where that makes them look the same.
