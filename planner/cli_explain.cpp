@@ -41,9 +41,12 @@ Choice choose(const Job& job, const ExplainOptions& options, const SearchOptions
   if (options.candidate.policy) return choice;
   if (choice.recommended) return {choice.recommended->candidate, "as ebb plan recommends", choice.recommended};
   const auto least =
-      std::min_element(result.candidates.begin(), result.candidates.end(), [](const Answer& a, const Answer& b) {
-        // What can be deployed first: the others are no help to the Megatron asked for.
-        return std::pair(!a.deployable, a.device_reserved) < std::pair(!b.deployable, b.device_reserved);
+      std::min_element(result.candidates.begin(), result.candidates.end(), [&](const Answer& a, const Answer& b) {
+        // First what the question is about: the others are no help to the job, or to the Megatron asked for.
+        const auto rank = [&](const Answer& answer) {
+          return std::pair(!in_question(answer, job.offload.policy), answer.device_reserved);
+        };
+        return rank(a) < rank(b);
       });
   return {least->candidate, "nothing fits: this needs least", std::nullopt};
 }

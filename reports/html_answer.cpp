@@ -52,7 +52,8 @@ void append_figures(std::string& page, const Candidate& c, const Header& header)
 
 void append_flags(std::string& page, const Candidate& c, const std::string& id) {
   if (c.flags.empty()) {
-    page += "<p class=\"flags none\"><strong>No flag is needed.</strong></p>\n";
+    page += fmt::format("<p class=\"flags none\"><strong>{}</strong></p>\n",
+                        c.requirement == "ebb" ? "There is no flag for it." : "No flag is needed.");
     return;
   }
   page += fmt::format(
