@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "models/errors.hpp"
+#include "planner/peak_bound.hpp"
 #include "planner/verify.hpp"
 #include "planner/verify_together.hpp"
 #include "sim/simulator.hpp"
@@ -58,6 +59,10 @@ void require_runnable(std::span<const Plan> plans, const Cluster& cluster, const
       refuse(file, fmt::format("ranks[{}].ops[{}].stream: not that of the others over the same ranks", r, stray));
     if (const auto hazards = verify(plan); !hazards.empty())
       refuse(file, fmt::format("ranks[{}]: {}", r, hazards.front().text));
+    // Init, loads and saves are not below it.
+    const Bytes cap = plan.part == LifePart::step ? plan.candidate.cap : Bytes{0};
+    if (const Bytes peak = cap.value > 0 ? peak_bound(plan).bytes : Bytes{0}; peak > cap)
+      refuse(file, fmt::format("ranks[{}]: {} bytes may be alive, above its own cap of {}", r, peak.value, cap.value));
   }
   if (const auto hazards = verify_together(plans); !hazards.empty()) refuse(file, hazards.front().text);
   if (static_cast<std::int64_t>(plans.size()) > cluster.gpus_per_host)

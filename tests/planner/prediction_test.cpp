@@ -88,6 +88,15 @@ TEST_CASE("prediction: plans that cannot run on the cluster are refused") {
   CHECK(broken(OpKind::copy_d2h, [](Op& op) { op.deps_count = 0; }).starts_with("plan.json: ranks[1]: "));  // hazard
 }
 
+TEST_CASE("prediction: a tidal plan whose live bytes can pass its own cap is refused") {
+  const Job job = load_job("measured-1.8b-1xh200");
+  const Candidate capped{.policy = Policy::tidal, .chunk_numel = {4 << 20}, .cap = 30_GiB};
+  std::vector<Plan> plans = plans_of(host_plans(job, capped));
+  CHECK_NOTHROW(simulate_plans(plans, job.cluster, "plan.json"));
+  plans[0].candidate.cap = 25_GiB;
+  CHECK(refusal(plans, job.cluster).find("bytes may be alive, above its own cap of 26843545600") != std::string::npos);
+}
+
 TEST_CASE("prediction: no mutation of a plan file does anything but run or be refused") {
   const Job job = load_job("measured-1.8b-1xh200");
   const Job two = load_job("llama3-8b-hgx-h200");
