@@ -19,10 +19,11 @@ void add_life(CLI::App& command, EquivalenceOptions& o, Words& words) {
   command.add_flag("--life", o.life, "through init, skipped steps, saves, a kill, resumes and another number of ranks");
   add_text(command, "--skip-at", words.skip_at, "training steps with an inf in a gradient, or none (3)", "LIST");
   add_text(command, "--skip-value", words.skip_value, "inf (default), -inf or nan", "WHAT");
-  add_text(command, "--save-at", words.save_at, "training step after which the first checkpoint is written (6)", "N");
-  add_text(command, "--kill-at", words.kill_at, "... after which the run is killed, to resume from that checkpoint (8)",
-           "N");
-  add_text(command, "--reshard-at", words.reshard_at, "... after which the second one is written (13)", "N");
+  add_text(command, "--save-at", words.save_at,
+           "training step after which the first checkpoint is written (6; of fewer than 20 steps 4)", "N");
+  add_text(command, "--kill-at", words.kill_at,
+           "... after which the run is killed, to resume from that checkpoint (8; 5)", "N");
+  add_text(command, "--reshard-at", words.reshard_at, "... after which the second one is written (13; 6)", "N");
   add_text(command, "--reshard", words.reshard,
            "GPUs that go on from the second one, or none (half as many; on the CPU 2 for 1)", "GPUS");
   add_text(command, "--checkpoint", words.checkpoint, "where checkpoints are written, and removed again (temporary)",
