@@ -51,8 +51,9 @@ const std::vector<Machine>& hosts() {
 /// Both directions at once, bytes a second: the more of what copies alone reached in the same run, right before the
 /// steps, and what the steps did. Between runs the host's other users take more or less of it.
 double link_of(const Replayed& replay) {
-  for (const auto& [key, text] : replay.measured.provenance) {
-    if (key != "link of rank 0") continue;
+  for (const auto& fact : replay.measured.provenance) {
+    if (fact.first != "link of rank 0") continue;
+    const std::string& text = fact.second;
     const auto number_after = [&](const char* word) {
       const std::size_t at = text.find(word);
       REQUIRE(at != std::string::npos);
