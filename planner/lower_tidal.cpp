@@ -149,8 +149,8 @@ void Tidal::rise(std::size_t level) {
 /// What fits now of the first `most` arrivals.
 void Tidal::arrive(std::size_t most, Phase phase) {
   if (!moments_exist(plan_.part())) return;
-  make_room(pieces_.room.cap,
-            phase);  // what no level needed the room of has been copied out, too: its turn comes again
+  // What no level needed the room of has been copied out, too: its turn comes again.
+  make_room(pieces_.room.cap, phase);
   for (; arrived_ < most && plan_.live() + pieces_.bytes <= pieces_.room.cap; ++arrived_)
     fill(arrivals_[arrived_], phase);
 }

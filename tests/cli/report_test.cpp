@@ -223,3 +223,13 @@ TEST_CASE("report refuses a plan by its name, and says what to give instead") {
   std::ofstream(path("odd.json")) << R"({"format": "odd"})";
   check_rejected("report " + path("odd.json") + " -o " + path("none.html"), 2, "a page does not show \"odd\"");
 }
+
+TEST_CASE("a page of Ebb's own schedule says that there is no flag, one of resident that none is needed") {
+  const auto page = [](const std::string& policy) {
+    const std::string file = path((policy + ".html").c_str());
+    REQUIRE(run_ebb("simulate " + kMeasured + " --policy " + policy + " --html " + file).code == 0);
+    return text_of_file(file);
+  };
+  CHECK(holds(page("tidal"), "<strong>There is no flag for it.</strong>"));
+  CHECK(holds(page("resident"), "<strong>No flag is needed.</strong>"));
+}

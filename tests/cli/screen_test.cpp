@@ -177,3 +177,9 @@ TEST_CASE(
     CHECK(answer.at("device_peak_bytes") < in_force + (4 << 20));
   }
 }
+
+TEST_CASE("where nothing fits, explain takes the policy that the job names, as plan does") {
+  const std::string job = "models/jobs/llama3-8b-hgx-h200.yaml --set offload.policy=tidal --budget 130GiB";
+  CHECK(holds(run_ebb("plan " + job).out, "nothing fits: the nearest is tidal"));
+  CHECK(holds(run_ebb("explain " + job).out, "\ntidal 1048576 (nothing fits: this needs least)\n"));
+}
